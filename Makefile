@@ -1,0 +1,99 @@
+# What one can do here. `make help` lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+NODES ?= 3
+SCENARIO ?=
+CLUSTER ?= sandbox
+
+# Kept outside the checkout, so that a fresh clone starts warm.
+CACHE := $(or $(ETCDOPS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/etcdops)
+VENV := $(CACHE)/venv-$(shell (python3 --version; cat requirements/*.txt) 2>/dev/null | sha256sum | cut -c1-12)
+PYTHON := $(VENV)/bin/python
+
+export ETCDOPS_CACHE := $(CACHE)
+export PATH := $(VENV)/bin:$(PATH)
+# Our own collection (the checkout itself) and kubernetes.core.
+export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.build/collections:$(VENV)/collections
+
+.PHONY: help
+help: ## List what one can do
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: $(VENV)/.complete .build/collections/ansible_collections/etcdops/etcd
+
+$(VENV)/.complete:
+	@echo "installing the Python packages into $(VENV)" >&2
+	@mkdir -p $(CACHE)
+	@command -v python3 >/dev/null || { echo "Python 3.11 or later is needed on PATH." >&2; exit 1; }
+	@flock $(CACHE)/venv.lock $(CURDIR)/tools/make-venv $(VENV)
+
+.build/collections/ansible_collections/etcdops/etcd:
+	@mkdir -p $(dir $@)
+	@ln -sfn $(CURDIR) $@
+
+.PHONY: demo
+demo: setup ## Bring up the sandbox with a healthy three-member etcd (CLUSTER=current: your own cluster)
+	@tools/demo $(CLUSTER)
+
+.PHONY: test
+test: setup ## Lint, unit tests, the sandbox's own tests, every Molecule scenario
+	@tools/test
+
+.PHONY: unit
+unit: setup ## Unit tests
+	@$(PYTHON) -m pytest tests/unit
+
+.PHONY: lint
+lint: setup ## ruff, mypy, yamllint, ansible-lint
+	@tools/lint
+
+.PHONY: sandbox-up
+sandbox-up: setup ## Bring the sandbox up (NODES=3)
+	@$(PYTHON) -m sandbox up --nodes $(NODES)
+
+.PHONY: sandbox-down
+sandbox-down: setup ## Remove the sandbox
+	@$(PYTHON) -m sandbox down
+
+.PHONY: sandbox-status
+sandbox-status: setup ## Show how the sandbox is
+	@$(PYTHON) -m sandbox status
+
+.PHONY: kubeconfig
+kubeconfig: setup ## Print the path of the sandbox's kubeconfig
+	@$(PYTHON) -m sandbox kubeconfig
+
+.PHONY: molecule
+molecule: setup ## Molecule scenarios (SCENARIO=name for one)
+	@tools/molecule $(SCENARIO)
+
+.PHONY: image
+image: setup ## Build the operator's image
+	@echo "make image: the operator's image comes with the EtcdCluster work; there is none yet." >&2; exit 1
+
+.PHONY: deploy
+deploy: setup ## Install the operator
+	@echo "make deploy: the operator comes with the EtcdCluster work; there is none yet." >&2; exit 1
+
+.PHONY: undeploy
+undeploy: setup ## Remove the operator
+	@echo "make undeploy: the operator comes with the EtcdCluster work; there is none yet." >&2; exit 1
+
+.PHONY: bench
+bench: setup ## Run the benchmarks
+	@echo "make bench: benchmarks come with the EtcdCluster work; there are none yet." >&2; exit 1
+
+.PHONY: lock
+lock: setup ## Renew the lock files in requirements/
+	@for name in runtime dev; do \
+	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; \
+	done
+
+.PHONY: clean
+clean: setup ## Remove the sandbox and what the checkout has made (the cache stays)
+	@$(PYTHON) -m sandbox down
+	@rm -rf .build .mypy_cache .pytest_cache .ruff_cache artifacts

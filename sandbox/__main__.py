@@ -1,0 +1,69 @@
+"""The command line: python -m sandbox COMMAND."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import checks, cluster, collect, faults, layout
+from .errors import SandboxError
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    try:
+        _do(arguments)
+    except SandboxError as error:
+        print(f"sandbox: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("sandbox: interrupted; nothing half-made was left", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _do(arguments: argparse.Namespace) -> None:
+    match arguments.command:
+        case "prepare":
+            checks.root()
+            checks.disk()
+            cluster.prepare()
+        case "up":
+            cluster.up(arguments.nodes)
+        case "down":
+            cluster.down()
+        case "status":
+            print(cluster.status())
+        case "kubeconfig":
+            cluster.existing()
+            print(layout.kubeconfig())
+        case "load":
+            cluster.load_everywhere(arguments.archive.resolve())
+        case "node":
+            faults.ACTIONS[arguments.action](arguments.name)
+        case "collect":
+            collect.collect(arguments.folder)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sandbox", description=sys.modules["sandbox"].__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("prepare", help="install packages, build programs and images; starts nothing")
+    up = commands.add_parser("up", help="bring the sandbox up")
+    up.add_argument("--nodes", type=int, default=3, help="1 to 5 (default 3)")
+    commands.add_parser("down", help="remove the sandbox and all it made, except the cache")
+    commands.add_parser("status", help="how the hosts and nodes are")
+    commands.add_parser("kubeconfig", help="print the kubeconfig's path")
+    load = commands.add_parser("load", help="load an image archive into every node")
+    load.add_argument("archive", type=Path)
+    node = commands.add_parser("node", help="make or end a fault")
+    node.add_argument("action", choices=sorted(faults.ACTIONS))
+    node.add_argument("name")
+    collect_command = commands.add_parser("collect", help="copy all logs, events and objects into a folder")
+    collect_command.add_argument("folder", type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

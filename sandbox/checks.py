@@ -1,0 +1,96 @@
+"""Can a sandbox run here? Every 'no' is one sentence that says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from ipaddress import IPv4Network, ip_network
+from pathlib import Path
+
+from . import layout
+from .errors import SandboxError
+from .run import run, say
+
+_NAMESPACES = ("mnt", "net", "pid", "uts")
+_GIB = 1 << 30
+_STATE_NEEDS = 4 * _GIB
+_BUILD_NEEDS = 12 * _GIB
+
+# Debian package: a program of it.
+PACKAGES = {
+    "containerd": "/usr/bin/containerd",
+    "runc": "/usr/sbin/runc",
+    "containernetworking-plugins": "/usr/lib/cni/ptp",
+    "iptables": "/usr/sbin/iptables",
+    "iproute2": "/usr/bin/ip",
+    "util-linux": "/usr/bin/nsenter",
+    "conntrack": "/usr/sbin/conntrack",
+    "gcc": "/usr/bin/gcc",
+    "libc6-dev": "/usr/include/stdio.h",
+}
+
+
+def root() -> None:
+    if os.geteuid() != 0:
+        raise SandboxError("The sandbox makes namespaces and mounts, so it must be run as root (try sudo).")
+
+
+def kernel() -> None:
+    missing = [name for name in _NAMESPACES if not Path("/proc/self/ns", name).exists()]
+    if missing:
+        raise SandboxError(f"This kernel has no {', '.join(missing)} namespaces; run on a kernel that has them.")
+    if "overlay" not in Path("/proc/filesystems").read_text() and shutil.which("modprobe"):
+        run(["modprobe", "overlay"])
+
+
+def disk(state_needs: int = _STATE_NEEDS, build_needs: int = _BUILD_NEEDS) -> None:
+    """Room for what runs, and, while the cache is empty, for the builds."""
+    cache = layout.cache_dir()
+    _room(layout.STATE, state_needs)
+    _room(cache, state_needs if (cache / "parts").is_dir() else build_needs)
+
+
+def _room(path: Path, needed: int) -> None:
+    there = next(parent for parent in (path, *path.parents) if parent.exists())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise SandboxError(
+            f"{path} has {free / _GIB:.1f} GiB free and {needed / _GIB:.0f} GiB are needed; make room and try again."
+        )
+
+
+def network() -> None:
+    """Our interface's name and our addresses must be free."""
+    links = {link["ifname"] for link in json.loads(run(["ip", "-json", "link"]))}
+    if layout.UPLINK in links:
+        raise SandboxError(f"An interface {layout.UPLINK} exists already; remove it (ip link delete {layout.UPLINK}).")
+    routes = [route["dst"] for route in json.loads(run(["ip", "-json", "-4", "route"]))]
+    if taken := overlapping(routes):
+        raise SandboxError(f"This machine already has a route to {taken}, inside {layout.RANGE}, which the sandbox needs.")
+
+
+def overlapping(routes: list[str]) -> str | None:
+    """The first route into the sandbox's range."""
+    for route in routes:
+        if route != "default" and IPv4Network(layout.RANGE).overlaps(ip_network(route, strict=False)):
+            return route
+    return None
+
+
+def packages() -> None:
+    """Install the Debian packages that are missing."""
+    missing = sorted(package for package, program in PACKAGES.items() if not Path(program).exists())
+    if not missing:
+        return
+    names = " ".join(missing)
+    if shutil.which("apt-get") is None:
+        raise SandboxError(f"Install what these Debian packages hold, and try again: {names}.")
+    say(f"installing Debian packages: {names}")
+    # Nothing of them may start by itself: the sandbox runs its own containerd.
+    environment = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"]
+    try:
+        run(["apt-get", "update", "-q"], timeout=300)
+        run([*environment, "apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], timeout=600)
+    except SandboxError as error:
+        raise SandboxError(f"Could not install {names} (install them by hand): {error}") from None

@@ -1,0 +1,66 @@
+"""Faults on demand: a node powered off and on, frozen and thawed, cut off and healed."""
+
+from __future__ import annotations
+
+import shutil
+
+from . import cgroups, checks, cluster, host, layout, network
+from .errors import SandboxError
+from .layout import Host
+
+
+def find_node(name: str) -> tuple[Host, int]:
+    """The node and the number of nodes there are."""
+    checks.root()
+    count = cluster.existing().nodes
+    for node in layout.nodes(count):
+        if node.name == name:
+            return node, count
+    names = ", ".join(node.name for node in layout.nodes(count))
+    raise SandboxError(f"There is no node {name}; the nodes are {names}.")
+
+
+def _running_node(name: str) -> Host:
+    node, _ = find_node(name)
+    if host.find(name) is None:
+        raise SandboxError(f"{name} is powered off; power it on first (python -m sandbox node on {name}).")
+    return node
+
+
+def off(name: str) -> None:
+    """Kill everything on a node at once; its disk stays."""
+    find_node(name)
+    host.stop(name)
+    cgroups.remove(name)
+
+
+def on(name: str) -> None:
+    """Power a node on: the kubelet's state and the volumes are as they were, the containers are gone."""
+    node, count = find_node(name)
+    if host.find(name):
+        return
+    # containerd starts slowly on a root whose running state is gone, so it gets a new one.
+    shutil.rmtree(node.dir / "containerd", ignore_errors=True)
+    cluster.start_host(node, count=count)
+    cluster.load(node, cluster.existing().archives)
+
+
+def freeze(name: str) -> None:
+    """Stop every process of a node where it is."""
+    cgroups.freeze(_running_node(name).name)
+
+
+def thaw(name: str) -> None:
+    cgroups.thaw(_running_node(name).name)
+
+
+def cut(name: str) -> None:
+    """Cut a node off from all others and from the control plane."""
+    network.cut(_running_node(name).name)
+
+
+def heal(name: str) -> None:
+    network.heal(_running_node(name).name)
+
+
+ACTIONS = {"off": off, "on": on, "freeze": freeze, "thaw": thaw, "cut": cut, "heal": heal}

@@ -1,0 +1,92 @@
+"""Starting and ending a host: one process tree in mount, network, PID and UTS namespaces of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from . import cgroups, layout
+from .errors import SandboxError
+from .init import Spec
+from .run import run, wait_for
+
+_UNSHARE = ("unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--kill-child")
+
+
+def start(spec: Spec, wire: Callable[[int], None]) -> None:
+    """Start a host; `wire` gets a pid inside its namespaces and makes its network."""
+    folder = _folder(spec.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    Path(spec.log_dir).mkdir(parents=True, exist_ok=True)
+    (folder / "spec.json").write_text(spec.dump())
+    cgroups.make(spec.name)
+    with (Path(spec.log_dir) / "init.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*_UNSHARE, sys.executable, "-m", "sandbox.init", folder / "spec.json"],
+            cwd=layout.REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+    assert process.stdin and process.stdout
+    if process.stdout.readline().strip() != "ready":
+        words = (Path(spec.log_dir) / "init.log").read_text().strip()[-400:]
+        raise SandboxError(f"{spec.name} did not start: {words or 'it said nothing'}")
+    pid = _child(process.pid)
+    cgroups.enter(spec.name, pid)
+    (folder / "pid").write_text(f"{pid} {_start_time(pid)}")
+    wire(pid)
+    process.stdin.write("go\n")
+    process.stdin.close()
+    process.stdout.close()
+
+
+def stop(name: str) -> None:
+    """Kill everything on a host at once, as pulling its plug would."""
+    pid = find(name)
+    if pid is None:
+        return
+    cgroups.thaw(name)  # the frozen can't die
+    os.kill(pid, signal.SIGKILL)
+    wait_for(f"{name} to end", lambda: find(name) is None, timeout=30, every=0.05)
+    (_folder(name) / "pid").unlink()
+
+
+def find(name: str) -> int | None:
+    """The pid of a host's first process while it runs."""
+    try:
+        pid, started = (_folder(name) / "pid").read_text().split()
+    except FileNotFoundError:
+        return None
+    return int(pid) if _start_time(int(pid)) == started else None
+
+
+def inside(name: str, *argv: str | Path, timeout: float = 120) -> str:
+    """Run a program in a host's mount and network namespaces."""
+    pid = find(name)
+    if pid is None:
+        raise SandboxError(f"{name} is not running.")
+    return run(["nsenter", f"--target={pid}", "--mount", "--net", "--", *argv], timeout=timeout)
+
+
+def _folder(name: str) -> Path:
+    return layout.STATE / "hosts" / name
+
+
+def _child(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
+def _start_time(pid: int) -> str | None:
+    """What tells a process from a later one with the same pid."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in "ZX" else fields[19]

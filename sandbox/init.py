@@ -1,0 +1,126 @@
+"""The first process of a host, in namespaces of its own: it prepares the mounts and keeps the host's programs running.
+
+Started by host.py as `unshare … python -m sandbox.init SPEC`. It says "ready" when the namespaces are there, waits
+for "go" (the network is wired then) and never returns: ending it ends the host.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .configs import Program
+
+_RESTART_AFTER = 1.0  # seconds
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a host is."""
+
+    name: str
+    programs: list[Program]
+    log_dir: str
+    resolv_conf: str
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def load(cls, text: str) -> Spec:
+        value = json.loads(text)
+        programs = [
+            Program(p["name"], tuple(p["argv"]), tuple(p["after"]) if p["after"] else None) for p in value["programs"]
+        ]
+        return cls(value["name"], programs, value["log_dir"], value["resolv_conf"])
+
+
+def main() -> None:
+    spec = Spec.load(Path(sys.argv[1]).read_text())
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    prepare(spec)
+    print("ready", flush=True)
+    if sys.stdin.readline().strip() != "go":
+        sys.exit("the network was not made")
+    supervise(spec)
+
+
+def prepare(spec: Spec) -> None:
+    """Mounts and the host name; nothing of it reaches the machine's own mount namespace."""
+    for command in (
+        ["mount", "--make-rprivate", "/"],
+        ["mount", "-t", "proc", "proc", "/proc"],
+        ["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run"],
+        ["mount", "--make-rshared", "/"],  # kubelet's mounts must reach containers
+        ["mount", "--bind", spec.resolv_conf, "/etc/resolv.conf"],
+    ):
+        subprocess.run(command, check=True)
+    os.mkdir("/run/lock")
+    socket.sethostname(spec.name)
+
+
+def supervise(spec: Spec) -> None:
+    """Start each program when what it waits for answers, and again a second after it ended."""
+    due = {program.name: 0.0 for program in spec.programs}
+    running: dict[int, str] = {}
+    while True:
+        now = time.monotonic()
+        for program in spec.programs:
+            if program.name in due and due[program.name] <= now and _answers(program.after):
+                del due[program.name]
+                running[_start(program, Path(spec.log_dir))] = program.name
+        for pid in _ended():
+            if name := running.pop(pid, None):
+                due[name] = time.monotonic() + _RESTART_AFTER
+        signal.sigtimedwait([signal.SIGCHLD], 0.2 if due else 3600)
+
+
+def _answers(address: tuple[str, int] | None) -> bool:
+    if address is None:
+        return True
+    try:
+        socket.create_connection(address, timeout=0.5).close()
+    except OSError:
+        return False
+    return True
+
+
+def _start(program: Program, log_dir: Path) -> int:
+    with (log_dir / f"{program.name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            program.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_unblock_signals,
+        )
+    return process.pid
+
+
+def _unblock_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+
+
+def _ended() -> list[int]:
+    """Reap every child that ended, also those that were handed to us."""
+    pids = []
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return pids
+        if pid == 0:
+            return pids
+        pids.append(pid)
+
+
+if __name__ == "__main__":
+    main()

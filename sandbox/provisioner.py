@@ -1,0 +1,170 @@
+"""The sandbox's storage: `local` PersistentVolumes on the node that the scheduler chose.
+
+Local volumes, unlike hostPath, get the pod's fsGroup, tie a claim to its node as real disks do, and can be expanded.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, config, watch
+
+from . import layout
+from .configs import PROVISIONER
+
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+
+def volume_path(node: str, volume: str) -> Path:
+    return layout.STATE / "hosts" / node / "volumes" / volume
+
+
+def wants_volume(claim: dict[str, Any], classes: dict[str, dict[str, Any]]) -> bool:
+    """A claim of our class, not bound, for which the scheduler has chosen a node."""
+    ours = classes.get(claim["spec"].get("storageClassName", ""), {}).get("provisioner") == PROVISIONER
+    annotations = claim["metadata"].get("annotations") or {}
+    return ours and not claim["spec"].get("volumeName") and _SELECTED_NODE in annotations
+
+
+def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str, Any]:
+    """The PersistentVolume that serves a claim."""
+    meta = claim["metadata"]
+    node = meta["annotations"][_SELECTED_NODE]
+    name = f"pvc-{meta['uid']}"
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": {_PROVISIONED_BY: PROVISIONER}},
+        "spec": {
+            "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
+            "accessModes": claim["spec"]["accessModes"],
+            "volumeMode": "Filesystem",
+            "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+            "storageClassName": storage_class["metadata"]["name"],
+            "local": {"path": str(volume_path(node, name))},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": meta["namespace"],
+                "name": meta["name"],
+                "uid": meta["uid"],
+            },
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
+                            ]
+                        }
+                    ]
+                }
+            },
+        },
+    }
+
+
+def wanted_capacity(claim: dict[str, Any], volume: dict[str, Any]) -> str | None:
+    """What a bound claim asks for beyond its volume's capacity; the API server lets only expandable classes ask."""
+    wanted: str = claim["spec"]["resources"]["requests"]["storage"]
+    return wanted if _quantity(wanted) > _quantity(volume["spec"]["capacity"]["storage"]) else None
+
+
+def is_released(volume: dict[str, Any]) -> bool:
+    """A volume of ours whose claim is gone and which is to go with it."""
+    return (
+        (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) == PROVISIONER
+        and volume.get("status", {}).get("phase") == "Released"
+        and volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+    )
+
+
+def _quantity(text: str) -> int:
+    from kubernetes.utils.quantity import parse_quantity
+
+    return int(parse_quantity(text))
+
+
+class Provisioner:
+    """Follows claims and volumes, and does what the functions above decide."""
+
+    def __init__(self, api: client.CoreV1Api, storage: client.StorageV1Api) -> None:
+        self.api = api
+        self.storage = storage
+        self.plain = api.api_client.sanitize_for_serialization
+
+    def run(self) -> None:
+        """Follow claims and volumes side by side until one of the two fails."""
+        loops = (
+            (self.api.list_persistent_volume_claim_for_all_namespaces, self.see_claim),
+            (self.api.list_persistent_volume, self.see_volume),
+        )
+        pool = ThreadPoolExecutor(len(loops))
+        done, _ = wait([pool.submit(self.follow, *loop) for loop in loops], return_when=FIRST_EXCEPTION)
+        for future in done:
+            print(f"ended by {future.exception()!r}", flush=True)
+        os._exit(1)  # init.py starts us again, from fresh lists
+
+    def follow(self, list_all: Callable[..., Any], see: Callable[[dict[str, Any]], None]) -> None:
+        while True:  # a watch ends now and then; each round starts from a fresh list
+            listed = list_all()
+            for item in self.plain(listed)["items"]:
+                see(item)
+            version = listed.metadata.resource_version
+            for event in watch.Watch().stream(list_all, resource_version=version, timeout_seconds=60):
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    see(event["raw_object"])
+
+    def see_claim(self, claim: dict[str, Any]) -> None:
+        classes = {c["metadata"]["name"]: c for c in self.plain(self.storage.list_storage_class())["items"]}
+        if wants_volume(claim, classes):
+            self.make(claim, classes[claim["spec"]["storageClassName"]])
+        elif claim.get("status", {}).get("phase") == "Bound":
+            self.expand(claim)
+
+    def make(self, claim: dict[str, Any], storage_class: dict[str, Any]) -> None:
+        volume = volume_for(claim, storage_class)
+        path = Path(volume["spec"]["local"]["path"])
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o777)
+        try:
+            self.api.create_persistent_volume(volume)
+        except client.ApiException as error:
+            if error.status != 409:
+                raise
+        print(f"made {path}", flush=True)
+
+    def expand(self, claim: dict[str, Any]) -> None:
+        try:
+            volume = self.plain(self.api.read_persistent_volume(claim["spec"]["volumeName"]))
+        except client.ApiException as error:
+            if error.status == 404:
+                return
+            raise
+        if capacity := wanted_capacity(claim, volume):
+            self.api.patch_persistent_volume(
+                volume["metadata"]["name"], {"spec": {"capacity": {"storage": capacity}}}
+            )
+            print(f"expanded {volume['metadata']['name']} to {capacity}", flush=True)
+
+    def see_volume(self, volume: dict[str, Any]) -> None:
+        if not is_released(volume):
+            return
+        shutil.rmtree(volume["spec"]["local"]["path"], ignore_errors=True)
+        self.api.delete_persistent_volume(volume["metadata"]["name"])
+        print(f"freed {volume['spec']['local']['path']}", flush=True)
+
+
+def main() -> None:
+    config.load_kube_config(str(layout.kubeconfig()))
+    Provisioner(client.CoreV1Api(), client.StorageV1Api()).run()
+
+
+if __name__ == "__main__":
+    main()

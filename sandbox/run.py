@@ -1,0 +1,45 @@
+"""Running other programs, and telling the person what goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .errors import SandboxError
+
+_started = time.monotonic()
+
+
+def say(text: str) -> None:
+    """A line of progress with the time since the start."""
+    elapsed = int(time.monotonic() - _started)
+    print(f"[{elapsed // 60:02d}:{elapsed % 60:02d}] {text}", file=sys.stderr, flush=True)
+
+
+def run(argv: Sequence[str | Path], *, stdin: str | None = None, timeout: float = 120) -> str:
+    """Run a program to its end and return what it printed; its failure is a SandboxError with its last words."""
+    command = [str(part) for part in argv]
+    try:
+        done = subprocess.run(
+            command, input=stdin, text=True, capture_output=True, timeout=timeout, check=False
+        )
+    except FileNotFoundError:
+        raise SandboxError(f"{command[0]} is not on this machine; install it and try again.") from None
+    except subprocess.TimeoutExpired:
+        raise SandboxError(f"`{' '.join(command)}` did not end within {timeout:.0f} s.") from None
+    if done.returncode != 0:
+        words = (done.stderr.strip() or done.stdout.strip() or "it said nothing")[-600:]
+        raise SandboxError(f"`{' '.join(command)}` failed ({done.returncode}): {words}")
+    return done.stdout
+
+
+def wait_for(what: str, check: Callable[[], bool], *, timeout: float, every: float = 0.2) -> None:
+    """Wait until `check` is true."""
+    end = time.monotonic() + timeout
+    while not check():
+        if time.monotonic() > end:
+            raise SandboxError(f"{what}: not within {timeout:.0f} s.")
+        time.sleep(every)
