@@ -66,6 +66,10 @@ sandbox-status: setup ## Show how the sandbox is
 kubeconfig: setup ## Print the path of the sandbox's kubeconfig
 	@$(PYTHON) -m sandbox kubeconfig
 
+.PHONY: python
+python: setup ## Print the path of the Python that has everything installed
+	@echo $(PYTHON)
+
 .PHONY: molecule
 molecule: setup ## Molecule scenarios (SCENARIO=name for one)
 	@tools/molecule $(SCENARIO)

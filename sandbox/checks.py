@@ -67,7 +67,9 @@ def network() -> None:
         raise SandboxError(f"An interface {layout.UPLINK} exists already; remove it (ip link delete {layout.UPLINK}).")
     routes = [route["dst"] for route in json.loads(run(["ip", "-json", "-4", "route"]))]
     if taken := overlapping(routes):
-        raise SandboxError(f"This machine already has a route to {taken}, inside {layout.RANGE}, which the sandbox needs.")
+        raise SandboxError(
+            f"This machine already has a route to {taken}, inside {layout.RANGE}, which the sandbox needs."
+        )
 
 
 def overlapping(routes: list[str]) -> str | None:

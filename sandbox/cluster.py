@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from .layout import Host
 from .run import run, say, wait_for
 
 # The kubelet sets these for the whole machine; `down` sets them back.
-_KUBELET_SYSCTLS = (
+KUBELET_SYSCTLS = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
     "kernel/panic",
@@ -76,7 +75,7 @@ def up(count: int) -> None:
         except BaseException:
             _remove()
             raise
-    say(f"the sandbox is up: export KUBECONFIG={layout.kubeconfig()}")
+    say(f"the sandbox is up; to use it: {how_to_use()}")
 
 
 def down() -> None:
@@ -90,10 +89,12 @@ def down() -> None:
 def _start(count: int) -> None:
     say(f"starting a control plane and {count} nodes")
     layout.STATE.mkdir(mode=0o755)
-    sysctls = {name: Path("/proc/sys", name).read_text().strip() for name in _KUBELET_SYSCTLS}
+    sysctls = {name: Path("/proc/sys", name).read_text().strip() for name in KUBELET_SYSCTLS}
     archives = [str(path) for path in images.default_archives()]
     Record(count, sysctls, archives).save()
     _write_credentials(count)
+    (layout.STATE / "bin").mkdir()
+    (layout.STATE / "bin/kubectl").symlink_to(parts.binary("kubernetes", "kubectl"))
     resolv_conf = layout.STATE / "resolv.conf"
     resolv_conf.write_text(f"nameserver {layout.DNS_ADDRESS}\n")
     switch = Spec(layout.SWITCH, [], str(layout.STATE / "logs" / layout.SWITCH), str(resolv_conf))
@@ -178,7 +179,12 @@ def status() -> str:
         lines += ["", kubectl("get", "nodes", "--label-columns=topology.kubernetes.io/zone").rstrip()]
     except SandboxError as error:
         lines += ["", f"The API server does not answer: {error}"]
-    return "\n".join([*lines, "", f"export KUBECONFIG={layout.kubeconfig()}", f"logs: {layout.STATE}/logs"])
+    return "\n".join([*lines, "", f"to use it: {how_to_use()}", f"logs:      {layout.STATE}/logs"])
+
+
+def how_to_use() -> str:
+    """What a person types to work with the sandbox."""
+    return f"export KUBECONFIG={layout.kubeconfig()} PATH={layout.STATE}/bin:$PATH"
 
 
 def host_state(each: Host) -> str:

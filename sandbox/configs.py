@@ -144,6 +144,7 @@ def kubelet_config(host: Host) -> dict[str, Any]:
         "nodeLeaseDurationSeconds": 8,
         "nodeStatusUpdateFrequency": "2s",
         "nodeStatusReportFrequency": "60s",
+        "syncFrequency": "10s",  # how soon a volume's new capacity is seen
     }
 
 
@@ -205,14 +206,19 @@ runtime_type = "io.containerd.runc.v2"
 
 
 def corefile(host: Host) -> str:
-    return f""".:53 {{
+    # Two blocks: inside one, `template` would come before `kubernetes` and answer for it.
+    return f"""{layout.CLUSTER_DOMAIN} in-addr.arpa ip6.arpa {{
     bind {host.address}
     errors
-    kubernetes {layout.CLUSTER_DOMAIN} in-addr.arpa ip6.arpa {{
+    kubernetes {{
         kubeconfig {layout.kubeconfig()}
         pods insecure
         fallthrough in-addr.arpa ip6.arpa
     }}
+}}
+
+. {{
+    bind {host.address}
     template ANY ANY {{
         rcode NXDOMAIN
     }}

@@ -14,7 +14,8 @@ from .errors import SandboxError
 from .init import Spec
 from .run import run, wait_for
 
-_UNSHARE = ("unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--kill-child")
+# setsid: a host outlives the command that started it.
+_UNSHARE = ("setsid", "--fork", "unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--kill-child")
 
 
 def start(spec: Spec, wire: Callable[[int], None]) -> None:
@@ -24,27 +25,23 @@ def start(spec: Spec, wire: Callable[[int], None]) -> None:
     Path(spec.log_dir).mkdir(parents=True, exist_ok=True)
     (folder / "spec.json").write_text(spec.dump())
     cgroups.make(spec.name)
-    with (Path(spec.log_dir) / "init.log").open("ab") as log:
-        process = subprocess.Popen(
-            [*_UNSHARE, sys.executable, "-m", "sandbox.init", folder / "spec.json"],
-            cwd=layout.REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-        )
-    assert process.stdin and process.stdout
-    if process.stdout.readline().strip() != "ready":
-        words = (Path(spec.log_dir) / "init.log").read_text().strip()[-400:]
-        raise SandboxError(f"{spec.name} did not start: {words or 'it said nothing'}")
-    pid = _child(process.pid)
-    cgroups.enter(spec.name, pid)
-    (folder / "pid").write_text(f"{pid} {_start_time(pid)}")
-    wire(pid)
-    process.stdin.write("go\n")
-    process.stdin.close()
-    process.stdout.close()
+    command = [*_UNSHARE, sys.executable, "-m", "sandbox.init", str(folder / "spec.json")]
+    pipe = subprocess.PIPE
+    with (
+        (Path(spec.log_dir) / "init.log").open("a+") as log,
+        subprocess.Popen(command, cwd=layout.REPOSITORY, stdin=pipe, stdout=pipe, stderr=log, text=True) as process,
+    ):
+        assert process.stdin
+        assert process.stdout
+        said = process.stdout.readline().split()
+        if said[:1] != ["ready"]:
+            log.seek(0)
+            raise SandboxError(f"{spec.name} did not start: {log.read().strip()[-400:] or 'it said nothing'}")
+        pid = int(said[1])
+        cgroups.enter(spec.name, pid)
+        (folder / "pid").write_text(f"{pid} {_start_time(pid)}")
+        wire(pid)
+        process.stdin.write("go\n")
 
 
 def stop(name: str) -> None:
@@ -77,10 +74,6 @@ def inside(name: str, *argv: str | Path, timeout: float = 120) -> str:
 
 def _folder(name: str) -> Path:
     return layout.STATE / "hosts" / name
-
-
-def _child(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 def _start_time(pid: int) -> str | None:

@@ -1,6 +1,6 @@
 """The first process of a host, in namespaces of its own: it prepares the mounts and keeps the host's programs running.
 
-Started by host.py as `unshare … python -m sandbox.init SPEC`. It says "ready" when the namespaces are there, waits
+Started by host.py as `unshare … python -m sandbox.init SPEC`. It says "ready" and its pid as the machine sees it, waits
 for "go" (the network is wired then) and never returns: ending it ends the host.
 """
 
@@ -45,8 +45,9 @@ class Spec:
 def main() -> None:
     spec = Spec.load(Path(sys.argv[1]).read_text())
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    pid = Path("/proc/self").readlink()  # this /proc is still the machine's
     prepare(spec)
-    print("ready", flush=True)
+    print("ready", pid, flush=True)
     if sys.stdin.readline().strip() != "go":
         sys.exit("the network was not made")
     supervise(spec)
@@ -62,7 +63,7 @@ def prepare(spec: Spec) -> None:
         ["mount", "--bind", spec.resolv_conf, "/etc/resolv.conf"],
     ):
         subprocess.run(command, check=True)
-    os.mkdir("/run/lock")
+    Path("/run/lock").mkdir()
     socket.sethostname(spec.name)
 
 
@@ -100,7 +101,7 @@ def _start(program: Program, log_dir: Path) -> int:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=_unblock_signals,
+            preexec_fn=_unblock_signals,  # noqa: PLW1509  there are no threads here
         )
     return process.pid
 
@@ -111,7 +112,7 @@ def _unblock_signals() -> None:
 
 def _ended() -> list[int]:
     """Reap every child that ended, also those that were handed to us."""
-    pids = []
+    pids: list[int] = []
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

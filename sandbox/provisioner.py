@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kubernetes import client, config, watch
+from kubernetes.utils.quantity import parse_quantity
 
 from . import layout
 from .configs import PROVISIONER
@@ -86,8 +87,6 @@ def is_released(volume: dict[str, Any]) -> bool:
 
 
 def _quantity(text: str) -> int:
-    from kubernetes.utils.quantity import parse_quantity
-
     return int(parse_quantity(text))
 
 
@@ -148,9 +147,7 @@ class Provisioner:
                 return
             raise
         if capacity := wanted_capacity(claim, volume):
-            self.api.patch_persistent_volume(
-                volume["metadata"]["name"], {"spec": {"capacity": {"storage": capacity}}}
-            )
+            self.api.patch_persistent_volume(volume["metadata"]["name"], {"spec": {"capacity": {"storage": capacity}}})
             print(f"expanded {volume['metadata']['name']} to {capacity}", flush=True)
 
     def see_volume(self, volume: dict[str, Any]) -> None:

@@ -23,9 +23,7 @@ def run(argv: Sequence[str | Path], *, stdin: str | None = None, timeout: float 
     """Run a program to its end and return what it printed; its failure is a SandboxError with its last words."""
     command = [str(part) for part in argv]
     try:
-        done = subprocess.run(
-            command, input=stdin, text=True, capture_output=True, timeout=timeout, check=False
-        )
+        done = subprocess.run(command, input=stdin, text=True, capture_output=True, timeout=timeout, check=False)
     except FileNotFoundError:
         raise SandboxError(f"{command[0]} is not on this machine; install it and try again.") from None
     except subprocess.TimeoutExpired:

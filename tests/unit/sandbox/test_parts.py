@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,8 +89,6 @@ def test_two_builds_at_once_build_once(path: Path) -> None:
         'while [ "$1" != -o ]; do shift; done; echo program > "$2/coredns";; esac',
     )
     script = "from sandbox import parts; parts.PARTS = (parts.Part('coredns'),); parts.build_all()"
-    import sys
-
     both = [subprocess.Popen([sys.executable, "-c", script], cwd=layout.REPOSITORY) for _ in range(2)]
     assert [process.wait(30) for process in both] == [0, 0]
     assert log.read_text() == "built\n"

@@ -1,0 +1,92 @@
+"""Up and down, three times over, leaves the machine as it was. First, because it needs the sandbox down."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import cgroups, cluster, host, layout, network
+from sandbox.errors import SandboxError
+from sandbox.run import run
+
+
+def _strange_processes() -> list[str]:
+    """Processes in a network namespace other than ours: all that the sandbox starts are."""
+    ours = Path("/proc/self/ns/net").readlink()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "ns/net").readlink() != ours:
+                found.append((path / "cmdline").read_text(errors="replace"))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended, or is the machine's own
+            continue
+    return sorted(found)
+
+
+def _machine() -> dict[str, object]:
+    """What the sandbox must not change."""
+    return {
+        "processes": _strange_processes(),
+        "links": sorted(link["ifname"] for link in json.loads(run(["ip", "-json", "link"]))),
+        "routes": run(["ip", "route"]),
+        "rules": run(["iptables-save"]).splitlines()[1:-1],
+        "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
+        "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*") if path.is_dir()),
+        "sysctls": {name: Path("/proc/sys", name).read_text() for name in cluster.KUBELET_SYSCTLS},
+        "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
+        "files": [path for path in ("/var/lib/kubelet", "/var/lib/cni", str(layout.STATE)) if Path(path).exists()],
+    }
+
+
+def test_three_rounds_leave_the_machine_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.prepare()
+    cluster.down()
+    before = _machine()
+    for number in (1, 2, 3):
+        started = time.monotonic()
+        cluster.up(3)
+        elapsed = time.monotonic() - started
+        with capsys.disabled():
+            print(f"\nround {number}: up in {elapsed:.1f} s", end="")
+        assert cluster.ready_nodes() == 3
+        assert _strange_processes() != before["processes"]
+        cluster.up(3)  # again: nothing to do
+        cluster.down()
+        assert _machine() == before
+    cluster.down()  # again: nothing to do
+
+
+def test_a_sandbox_that_fails_to_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _machine()
+
+    def fail(*_: object) -> None:
+        raise SandboxError("the cable is broken")
+
+    monkeypatch.setattr(network, "wire_host", fail)
+    with pytest.raises(SandboxError, match="the cable is broken"):
+        cluster.up(1)
+    assert _machine() == before
+
+
+def test_a_taken_interface_is_said_and_left_alone() -> None:
+    run(["ip", "link", "add", layout.UPLINK, "type", "bridge"])
+    try:
+        with pytest.raises(SandboxError, match=f"{layout.UPLINK} exists already"):
+            cluster.up(1)
+        assert Path("/sys/class/net", layout.UPLINK).exists()
+    finally:
+        run(["ip", "link", "delete", layout.UPLINK])
+
+
+def test_a_dead_sandbox_is_replaced() -> None:
+    """As after the machine lost power: the files are there, the processes are not."""
+    cluster.up(1)
+    for each in layout.hosts(1):
+        host.stop(each.name)
+    cluster.up(1)
+    assert cluster.ready_nodes() == 1
+    assert not cgroups.is_frozen("node-1")
+    cluster.down()
