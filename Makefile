@@ -71,8 +71,8 @@ python: setup ## Print the path of the Python that has everything installed
 	@echo $(PYTHON)
 
 .PHONY: molecule
-molecule: setup ## Molecule scenarios (SCENARIO=name for one)
-	@tools/molecule $(SCENARIO)
+molecule: setup ## Molecule scenarios (SCENARIO=name for one); leaves the sandbox up
+	@tools/collecting tools/molecule $(SCENARIO)
 
 .PHONY: image
 image: setup ## Build the operator's image

@@ -63,7 +63,7 @@ def up(count: int) -> None:
     checks.disk()
     with parts.locked(layout.cache_dir() / "sandbox.lock"):
         if there := record():
-            if there.nodes == count and all(host.find(each.name) for each in layout.hosts(count)):
+            if there.nodes == count and all(host_state(each) == "running" for each in layout.hosts(count)):
                 say(f"the sandbox is up already, with {count} nodes")
                 return
             say("removing the sandbox that was there")
@@ -100,18 +100,16 @@ def _start(count: int) -> None:
     switch = Spec(layout.SWITCH, [], str(layout.STATE / "logs" / layout.SWITCH), str(resolv_conf))
     host.start(switch, lambda pid: network.wire_switch(pid, layout.nodes(count)))
     with ThreadPoolExecutor() as pool:
-        list(pool.map(partial(start_host, count=count), layout.hosts(count)))
-        loaded = [pool.submit(load, each, archives) for each in layout.nodes(count)]
+        started = pool.map(partial(start_host, count=count, archives=archives), layout.hosts(count))
         wait_for("the API server to be ready", _api_is_ready, timeout=120)
         say("the API server is ready")
         objects = configs.cluster_objects(layout.control_plane())
         kubectl("apply", "--server-side", "--filename=-", stdin=json.dumps(objects))
-        for future in loaded:
-            future.result()
+        list(started)
         wait_for("every node to be Ready", lambda: ready_nodes() == count, timeout=120)
 
 
-def start_host(each: Host, *, count: int) -> None:
+def start_host(each: Host, *, count: int, archives: list[str]) -> None:
     """Start the control plane or a node; also powers a node on again."""
     _write_configs(each)
     programs = (
@@ -121,6 +119,9 @@ def start_host(each: Host, *, count: int) -> None:
     )
     spec = Spec(each.name, programs, str(each.logs), str(layout.STATE / "resolv.conf"))
     host.start(spec, lambda pid: network.wire_host(pid, each, layout.nodes(count)))
+    if each.is_node:
+        load(each, archives)
+        host.inside(each.name, "touch", configs.IMAGES_LOADED)
 
 
 def load(node: Host, archives: list[str]) -> None:

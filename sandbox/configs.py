@@ -13,6 +13,9 @@ from .layout import Host
 _NODE_GRACE = "8s"
 _TOLERATE_DEAD_NODE = "10"
 
+# On a node: there from when its images are. A kubelet that starts earlier would try to pull them.
+IMAGES_LOADED = "/run/images-loaded"
+
 
 @dataclass(frozen=True)
 class Program:
@@ -21,6 +24,7 @@ class Program:
     name: str
     argv: tuple[str, ...]
     after: tuple[str, int] | None = None  # wait until this address and port answer
+    after_file: str | None = None  # wait until this file is there
 
 
 def etcd_config(host: Host) -> list[str]:
@@ -110,6 +114,7 @@ def node_programs(host: Host, bin_of: dict[str, str]) -> list[Program]:
                 f"--node-labels=topology.kubernetes.io/region=sandbox,topology.kubernetes.io/zone={host.zone}",
             ),
             after=api,
+            after_file=IMAGES_LOADED,
         ),
         Program("kube-proxy", (bin_of["kube-proxy"], f"--config={host.dir}/kube-proxy.json"), after=api),
     ]

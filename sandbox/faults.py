@@ -9,19 +9,18 @@ from .errors import SandboxError
 from .layout import Host
 
 
-def find_node(name: str) -> tuple[Host, int]:
-    """The node and the number of nodes there are."""
+def find_node(name: str) -> Host:
     checks.root()
     count = cluster.existing().nodes
     for node in layout.nodes(count):
         if node.name == name:
-            return node, count
+            return node
     names = ", ".join(node.name for node in layout.nodes(count))
     raise SandboxError(f"There is no node {name}; the nodes are {names}.")
 
 
 def _running_node(name: str) -> Host:
-    node, _ = find_node(name)
+    node = find_node(name)
     if host.find(name) is None:
         raise SandboxError(f"{name} is powered off; power it on first (python -m sandbox node on {name}).")
     return node
@@ -36,13 +35,13 @@ def off(name: str) -> None:
 
 def on(name: str) -> None:
     """Power a node on: the kubelet's state and the volumes are as they were, the containers are gone."""
-    node, count = find_node(name)
+    node = find_node(name)
     if host.find(name):
         return
+    there = cluster.existing()
     # containerd starts slowly on a root whose running state is gone, so it gets a new one.
     shutil.rmtree(node.dir / "containerd", ignore_errors=True)
-    cluster.start_host(node, count=count)
-    cluster.load(node, cluster.existing().archives)
+    cluster.start_host(node, count=there.nodes, archives=there.archives)
 
 
 def freeze(name: str) -> None:

@@ -37,7 +37,8 @@ class Spec:
     def load(cls, text: str) -> Spec:
         value = json.loads(text)
         programs = [
-            Program(p["name"], tuple(p["argv"]), tuple(p["after"]) if p["after"] else None) for p in value["programs"]
+            Program(**p | {"argv": tuple(p["argv"]), "after": tuple(p["after"]) if p["after"] else None})
+            for p in value["programs"]
         ]
         return cls(value["name"], programs, value["log_dir"], value["resolv_conf"])
 
@@ -74,13 +75,17 @@ def supervise(spec: Spec) -> None:
     while True:
         now = time.monotonic()
         for program in spec.programs:
-            if program.name in due and due[program.name] <= now and _answers(program.after):
+            if program.name in due and due[program.name] <= now and _may_start(program):
                 del due[program.name]
                 running[_start(program, Path(spec.log_dir))] = program.name
         for pid in _ended():
             if name := running.pop(pid, None):
                 due[name] = time.monotonic() + _RESTART_AFTER
         signal.sigtimedwait([signal.SIGCHLD], 0.2 if due else 3600)
+
+
+def _may_start(program: Program) -> bool:
+    return (program.after_file is None or Path(program.after_file).exists()) and _answers(program.after)
 
 
 def _answers(address: tuple[str, int] | None) -> bool:
