@@ -263,6 +263,7 @@ def _write_configs(each: Host) -> None:
     (each.dir / "kube-proxy.json").write_text(configs.dump(configs.kube_proxy_config(each)))
     if not each.is_node:
         (each.dir / "Corefile").write_text(configs.corefile(each))
+        (each.dir / "audit-policy.json").write_text(configs.dump(configs.audit_policy()))
         return
     (each.dir / "resolv.conf").write_text(f"nameserver {layout.DNS_ADDRESS}\n")
     (each.dir / "kubelet.json").write_text(configs.dump(configs.kubelet_config(each)))

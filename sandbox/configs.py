@@ -65,6 +65,8 @@ def control_plane_programs(host: Host, bin_of: dict[str, str], python: str) -> l
                 "--service-account-issuer=https://kubernetes.default.svc",
                 f"--service-account-key-file={pki}/service-account.key",
                 f"--service-account-signing-key-file={pki}/service-account.key",
+                f"--audit-policy-file={host.dir}/audit-policy.json",
+                f"--audit-log-path={host.logs}/audit.log",
                 f"--default-not-ready-toleration-seconds={_TOLERATE_DEAD_NODE}",
                 f"--default-unreachable-toleration-seconds={_TOLERATE_DEAD_NODE}",
             ),
@@ -118,6 +120,20 @@ def node_programs(host: Host, bin_of: dict[str, str]) -> list[Program]:
         ),
         Program("kube-proxy", (bin_of["kube-proxy"], f"--config={host.dir}/kube-proxy.json"), after=api),
     ]
+
+
+def audit_policy() -> dict[str, Any]:
+    """What service accounts ask for is logged, so that a test can see what an operator does and needs."""
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+            {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+            {"level": "None"},
+        ],
+    }
 
 
 def kubelet_config(host: Host) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def stop(name: str) -> None:
     cgroups.thaw(name)  # the frozen can't die
     os.kill(pid, signal.SIGKILL)
     wait_for(f"{name} to end", lambda: find(name) is None, timeout=30, every=0.05)
-    (_folder(name) / "pid").unlink()
+    (_folder(name) / "pid").unlink(missing_ok=True)
 
 
 def find(name: str) -> int | None:

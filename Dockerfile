@@ -1,0 +1,48 @@
+# The operator's image: `docker build .`, or, without an engine and a registry, `make image`.
+ARG BASE=quay.io/operator-framework/ansible-operator:v1.42.0
+FROM ${BASE}
+
+LABEL org.opencontainers.image.title="etcdops" \
+      org.opencontainers.image.description="An operator for etcd on Kubernetes" \
+      org.opencontainers.image.licenses="Apache-2.0"
+
+USER 0
+
+# The versions that were tested. The base that `make image` builds has them already, and nothing is downloaded.
+COPY requirements/image.txt /opt/ansible/requirements.txt
+RUN python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore --require-hashes \
+      -r /opt/ansible/requirements.txt
+
+# A role that is called by path and the collection that it uses are the same files.
+ARG COLLECTION=/opt/ansible/collections/ansible_collections/etcdops/etcd
+COPY galaxy.yml LICENSE ${COLLECTION}/
+COPY meta ${COLLECTION}/meta
+COPY plugins ${COLLECTION}/plugins
+COPY roles ${COLLECTION}/roles
+COPY playbooks ${COLLECTION}/playbooks
+COPY watches.yaml /opt/ansible/
+RUN ln -s ${COLLECTION}/roles ${COLLECTION}/playbooks /opt/ansible/ \
+ && chmod -R a+rX,go-w /opt/ansible
+
+# The root file system is read-only in the pod: what is written goes to /tmp.
+ENV HOME=/tmp \
+    LANG=C.UTF-8 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    ANSIBLE_HOME=/tmp/.ansible \
+    ANSIBLE_LOCAL_TEMP=/tmp/.ansible/tmp \
+    ANSIBLE_REMOTE_TEMP=/tmp/.ansible/tmp \
+    ANSIBLE_COLLECTIONS_PATH=/opt/ansible/collections \
+    ANSIBLE_ROLES_PATH=/opt/ansible/roles
+
+# Quick and quiet: no facts, no files between Ansible and its modules, no guessing what an inventory is.
+ENV ANSIBLE_GATHERING=explicit \
+    ANSIBLE_PIPELINING=true \
+    ANSIBLE_INVENTORY_ENABLED=ini \
+    ANSIBLE_DISPLAY_OK_HOSTS=false \
+    ANSIBLE_DISPLAY_SKIPPED_HOSTS=false \
+    ANSIBLE_LOCALHOST_WARNING=false \
+    ANSIBLE_NOCOLOR=true
+
+# The entry point is the base's: tini, and ansible-operator with ./watches.yaml.
+WORKDIR /opt/ansible
+USER 1001

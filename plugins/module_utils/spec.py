@@ -1,0 +1,119 @@
+"""What a user declares: the spec of an EtcdCluster, read into types. The CRD has checked and defaulted it already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+REPOSITORY = "gcr.io/etcd-development/etcd"
+
+
+@dataclass(frozen=True)
+class Storage:
+    type: Literal["Persistent", "Memory"] = "Persistent"
+    size: str = "1Gi"
+    class_name: str | None = None
+
+
+@dataclass(frozen=True)
+class TlsSpec:
+    mode: Literal["Managed", "Provided", "Disabled"] = "Managed"
+    server_secret: str = ""
+    peer_secret: str = ""
+    client_secret: str = ""
+
+    @property
+    def enabled(self) -> bool:
+        return self.mode != "Disabled"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One EtcdCluster: who it is and what it should be."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    size: int
+    version: str
+    repository: str = REPOSITORY
+    paused: bool = False
+    deleting: bool = False
+    delete_storage: bool = False
+    storage: Storage = Storage()
+    tls: TlsSpec = TlsSpec()
+    options: dict[str, Any] = field(default_factory=dict)
+    pod: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def image(self) -> str:
+        return f"{self.repository}:v{self.version}"
+
+    @property
+    def peer_service(self) -> str:
+        return f"{self.name}-peers"
+
+    @property
+    def client_service(self) -> str:
+        return f"{self.name}-client"
+
+    @property
+    def config_map(self) -> str:
+        return f"{self.name}-config"
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls.enabled else "http"
+
+    @property
+    def selector(self) -> str:
+        """Finds what belongs to this cluster by its name."""
+        return f"etcdops.dev/cluster={self.name}"
+
+    def secret(self, role: Literal["server", "peer", "client", "operator"]) -> str:
+        """The Secret with ca.crt, tls.crt and tls.key for a role."""
+        if self.tls.mode == "Provided":
+            own = {"server": self.tls.server_secret, "peer": self.tls.peer_secret}
+            return own.get(role, self.tls.client_secret)
+        return f"{self.name}-{role}-tls"
+
+    def pod_name(self, ordinal: int) -> str:
+        return f"{self.name}-{ordinal}"
+
+    def host(self, pod: str) -> str:
+        """A member's name in the cluster's DNS, without the cluster's domain, which differs from cluster to cluster."""
+        return f"{pod}.{self.peer_service}.{self.namespace}.svc"
+
+    def peer_url(self, pod: str) -> str:
+        return f"{self.scheme}://{self.host(pod)}:2380"
+
+    def client_url(self, pod: str) -> str:
+        return f"{self.scheme}://{self.host(pod)}:2379"
+
+
+def read(resource: dict[str, Any]) -> Cluster:
+    """The EtcdCluster that an API object declares."""
+    meta, spec = resource["metadata"], resource["spec"]
+    storage, tls = spec.get("storage", {}), spec.get("tls", {})
+    return Cluster(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 1),
+        size=spec["size"],
+        version=spec["version"],
+        repository=spec.get("repository", REPOSITORY),
+        paused=spec.get("paused", False),
+        deleting="deletionTimestamp" in meta,
+        delete_storage=spec.get("deletion", {}).get("storage") == "Delete",
+        storage=Storage(storage.get("type", "Persistent"), storage.get("size", "1Gi"), storage.get("className")),
+        tls=TlsSpec(
+            tls.get("mode", "Managed"),
+            tls.get("serverSecret", ""),
+            tls.get("peerSecret", ""),
+            tls.get("clientSecret", ""),
+        ),
+        options=spec.get("options", {}),
+        pod=spec.get("pod", {}),
+    )

@@ -1,0 +1,275 @@
+#!/usr/bin/python
+"""Ansible module: how an etcd cluster is."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcd_cluster_info
+short_description: Tell how an etcd cluster is
+version_added: "0.1.0"
+description:
+  - Asks all members at once and returns who they are, who leads, who is well, their versions, sizes and alarms.
+  - A member that does not answer is part of the result. The module fails when nobody answers, unless O(required=false),
+    and when the endpoints are not of one cluster.
+options:
+  discover:
+    description:
+      - Also ask the members that O(endpoints) leaves out, at the client URLs that they advertise.
+      - If all of O(endpoints) are C(https), only C(https) URLs are followed.
+    type: bool
+    default: true
+  required:
+    description:
+      - Whether to fail when no voter answers. If not, RV(available) is V(false) then and RV(members) is empty.
+    type: bool
+    default: true
+attributes:
+  check_mode:
+    support: full
+    description: It only reads.
+  diff_mode:
+    support: N/A
+    description: It changes nothing.
+  platform:
+    support: full
+    platforms: posix
+    description: Where it runs.
+extends_documentation_fragment:
+  - etcdops.etcd.etcd
+seealso:
+  - module: etcdops.etcd.etcd_member
+author:
+  - The etcdops authors
+"""
+
+EXAMPLES = r"""
+- name: Look at the etcd on this machine
+  etcdops.etcd.etcd_cluster_info:
+  register: etcd
+
+- name: Stop if a voter is down
+  ansible.builtin.assert:
+    that: etcd.members | rejectattr('healthy') | length == 0
+    fail_msg: "{{ etcd.members | rejectattr('healthy') | map(attribute='error') | join(', ') }}"
+
+- name: Look at a cluster with TLS, as a user
+  etcdops.etcd.etcd_cluster_info:
+    endpoints:
+      - https://10.0.0.1:2379
+      - https://10.0.0.2:2379
+      - https://10.0.0.3:2379
+    ca_cert: /etc/etcd/pki/ca.crt
+    client_cert: /etc/etcd/pki/client.crt
+    client_key: /etc/etcd/pki/client.key
+    username: root
+    password: "{{ etcd_root_password }}"
+"""
+
+RETURN = r"""
+available:
+  description: Whether a voter answered. All else but RV(endpoints) is empty if not.
+  returned: always
+  type: bool
+  sample: true
+quorum:
+  description:
+    - Whether the cluster can agree on anything.
+    - If not, RV(members) is the view of the member that knows most.
+  returned: always
+  type: bool
+  sample: true
+cluster_id:
+  description: The cluster's ID in hexadecimal.
+  returned: always
+  type: str
+  sample: a3524d4a4a14a3c0
+leader:
+  description: The leader's name, or its ID if it has no name; empty when there is no leader.
+  returned: always
+  type: str
+  sample: m0
+members:
+  description: The members, by name.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    id:
+      description: The member's ID in hexadecimal, as C(etcdctl) writes it.
+      type: str
+      sample: 2e126f9437da3800
+    name:
+      description: Its name. Empty until it has started for the first time.
+      type: str
+      sample: m0
+    role:
+      description: V(leader), V(voter) or V(learner).
+      type: str
+      sample: leader
+    learner:
+      description: Whether it is a learner.
+      type: bool
+      sample: false
+    healthy:
+      description:
+        - Whether it served a linearizable read; of a learner, whether it follows a leader.
+        - V(null) if it was not asked.
+      type: bool
+      sample: true
+    error:
+      description: Why it is not healthy.
+      type: str
+      sample: ""
+    peer_urls:
+      description: Where the other members find it.
+      type: list
+      elements: str
+      sample: ["http://10.0.0.1:2380"]
+    client_urls:
+      description: Where it tells clients to find it.
+      type: list
+      elements: str
+      sample: ["http://10.0.0.1:2379"]
+    version:
+      description: The version it runs. V(null), as all that follows, if it did not answer.
+      type: str
+      sample: 3.6.16
+    storage_version:
+      description: The version of its storage; empty in 3.5.
+      type: str
+      sample: 3.6.0
+    db_size:
+      description: Size of its database in bytes.
+      type: int
+      sample: 36864
+    db_size_in_use:
+      description: What a defragmentation would leave of RV(members[].db_size).
+      type: int
+      sample: 24576
+    revision:
+      description: The revision of the key space that it has.
+      type: int
+      sample: 42
+    raft_term:
+      description: Its raft term.
+      type: int
+      sample: 2
+    raft_applied_index:
+      description: The last raft entry that it has applied.
+      type: int
+      sample: 57
+    alarms:
+      description: Its alarms, V(NOSPACE) or V(CORRUPT).
+      type: list
+      elements: str
+      sample: []
+alarms:
+  description: All alarms.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    member:
+      description: The ID of the member.
+      type: str
+      sample: 2e126f9437da3800
+    alarm:
+      description: V(NOSPACE) or V(CORRUPT).
+      type: str
+      sample: NOSPACE
+endpoints:
+  description: What became of each URL that was asked.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    url:
+      description: The URL.
+      type: str
+      sample: http://10.0.0.1:2379
+    member:
+      description: The ID of the member that answered, or V(null).
+      type: str
+      sample: 2e126f9437da3800
+    error:
+      description: Why there is no answer, or what is wrong with the member.
+      type: str
+      sample: ""
+"""
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, member_result, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.survey import (
+    Connection,
+    Look,
+    NoAnswer,
+    Seen,
+    Survey,
+    survey,
+)
+
+_FROM_STATUS = (
+    "version",
+    "storage_version",
+    "db_size",
+    "db_size_in_use",
+    "revision",
+    "raft_term",
+    "raft_applied_index",
+)
+
+
+def main() -> None:
+    module = make_module(
+        {
+            "discover": {"type": "bool", "default": True},
+            "required": {"type": "bool", "default": True},
+        }
+    )
+    params = module.params
+
+    def work(connection: Connection) -> Result:
+        try:
+            return _result(survey(connection, params["endpoints"], discover=params["discover"]))
+        except NoAnswer as nothing:
+            if params["required"]:
+                raise
+            return _result(Survey(0, False, 0, (), (), nothing.found))
+
+    run(module, work)
+
+
+def _result(found: Survey) -> Result:
+    members = [_member(seen, found.leader_id) for seen in found.members]
+    return {
+        "changed": False,
+        "available": bool(members),
+        "quorum": found.quorum,
+        "cluster_id": f"{found.cluster_id:x}" if members else "",
+        "leader": next((member["name"] or member["id"] for member in members if member["role"] == "leader"), ""),
+        "members": sorted(members, key=lambda member: (member["name"], member["id"])),
+        "alarms": [{"member": f"{alarm.member_id:x}", "alarm": alarm.alarm} for alarm in found.alarms],
+        "endpoints": [_endpoint(url, answer) for url, answer in found.endpoints.items()],
+    }
+
+
+def _member(seen: Seen, leader_id: int) -> Result:
+    role = "learner" if seen.member.is_learner else "leader" if seen.member.id == leader_id else "voter"
+    return {
+        **member_result(seen.member),
+        "role": role,
+        "healthy": seen.healthy,
+        "error": seen.error,
+        "alarms": list(seen.alarms),
+        **{name: getattr(seen.status, name, None) for name in _FROM_STATUS},
+    }
+
+
+def _endpoint(url: str, answer: Look | EtcdError) -> Result:
+    if isinstance(answer, EtcdError):
+        return {"url": url, "member": None, "error": answer.message}
+    return {"url": url, "member": f"{answer.status.member_id:x}", "error": answer.error}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+#!/usr/bin/python
+"""Ansible module: who belongs to an etcd cluster."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcd_member
+short_description: Add, promote, change and remove members of an etcd cluster
+version_added: "0.1.0"
+description:
+  - Brings the list of members to what is wanted, one member at a time, and changes nothing when it already is so.
+  - It does not start or stop etcd. Add a member before its etcd is started, with C(--initial-cluster-state=existing);
+    remove one before its etcd is stopped for good.
+  - It refuses what would cost the cluster its quorum, going by who answers on the client URLs.
+  - A request that one voter refuses for reasons of its own is put to the others.
+options:
+  state:
+    description:
+      - V(present) adds the member, or gives it O(peer_urls) if it has others.
+      - V(promoted) makes a learner a voter. It fails while the learner is not in sync with the leader; try again then.
+      - V(absent) removes the member, after moving leadership off it if it leads.
+    type: str
+    choices: [present, promoted, absent]
+    default: present
+  name:
+    description:
+      - The member's name. A member gets it when it starts for the first time, so one that was only just added is
+        found by O(peer_urls).
+    type: str
+  id:
+    description:
+      - The member's ID in hexadecimal, as C(etcdctl member list) and M(etcdops.etcd.etcd_cluster_info) write it.
+      - Quote it: YAML takes some IDs for numbers.
+    type: str
+  peer_urls:
+    description:
+      - The URLs where the other members find it. Needed to add a member.
+    type: list
+    elements: str
+  learner:
+    description:
+      - Whether a member that is added starts as a learner, which has no vote until it is promoted.
+      - Of no effect on a member that is there already.
+    type: bool
+    default: true
+  force:
+    description:
+      - Do not refuse what would lose quorum. etcd's own checks stay (C(--strict-reconfig-check)).
+      - Of use where a member is well but can't be reached from the machine where the module runs.
+    type: bool
+    default: false
+attributes:
+  check_mode:
+    support: full
+    description: Tells what it would do or refuse. Whether a learner is in sync only etcd knows.
+  diff_mode:
+    support: full
+    description: Shows the members before and after.
+  platform:
+    support: full
+    platforms: posix
+    description: Where it runs.
+extends_documentation_fragment:
+  - etcdops.etcd.etcd
+seealso:
+  - module: etcdops.etcd.etcd_cluster_info
+author:
+  - The etcdops authors
+"""
+
+EXAMPLES = r"""
+- name: Add a member as a learner
+  etcdops.etcd.etcd_member:
+    endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379"]
+    name: m3
+    peer_urls: ["http://10.0.0.3:2380"]
+  register: added
+
+# Start etcd on 10.0.0.3 now: --name=m3 --initial-cluster-state=existing --initial-cluster=…
+
+- name: Make it a voter as soon as it has caught up
+  etcdops.etcd.etcd_member:
+    endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379"]
+    id: "{{ added.member.id }}"
+    state: promoted
+  register: promoted
+  until: promoted is succeeded
+  retries: 30
+  delay: 2
+
+- name: Remove a member
+  etcdops.etcd.etcd_member:
+    endpoints: ["https://10.0.0.1:2379", "https://10.0.0.2:2379"]
+    ca_cert: /etc/etcd/pki/ca.crt
+    client_cert: /etc/etcd/pki/client.crt
+    client_key: /etc/etcd/pki/client.key
+    name: m3
+    state: absent
+"""
+
+RETURN = r"""
+action:
+  description: What was done, or would be in check mode; V(none) when all was as wanted.
+  returned: success
+  type: str
+  sample: add
+member:
+  description: The member, after the change; before it if it was removed. V(null) if there is none.
+  returned: success
+  type: dict
+  contains: &member
+    id:
+      description: Its ID in hexadecimal; V(null) in check mode for one that would be added.
+      type: str
+      sample: 2e126f9437da3800
+    name:
+      description: Its name. Empty until it has started for the first time.
+      type: str
+      sample: m3
+    peer_urls:
+      description: Where the other members find it.
+      type: list
+      elements: str
+      sample: ["http://10.0.0.3:2380"]
+    client_urls:
+      description: Where it tells clients to find it.
+      type: list
+      elements: str
+      sample: ["http://10.0.0.3:2379"]
+    learner:
+      description: Whether it is a learner.
+      type: bool
+      sample: true
+members:
+  description: All members, after the change.
+  returned: success
+  type: list
+  elements: dict
+  contains: *member
+code:
+  description: The gRPC code of the refusal, for example 9 (failed precondition) or 14 (unavailable).
+  returned: when etcd or the module refused
+  type: int
+  sample: 9
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
+    INVALID_ARGUMENT,
+    UNAVAILABLE,
+    Client,
+    EtcdError,
+    Member,
+    on_any,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.membership import (
+    Change,
+    Wanted,
+    applied,
+    decide,
+    display_name,
+    find,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, member_result, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Survey, survey
+
+
+def main() -> None:
+    module = make_module(
+        {
+            "state": {"type": "str", "choices": ["present", "promoted", "absent"], "default": "present"},
+            "name": {"type": "str"},
+            "id": {"type": "str"},
+            "peer_urls": {"type": "list", "elements": "str"},
+            "learner": {"type": "bool", "default": True},
+            "force": {"type": "bool", "default": False},
+        },
+        required_one_of=[("name", "id", "peer_urls")],
+    )
+    run(module, lambda connection: _work(module, connection))
+
+
+def _work(module: AnsibleModule, connection: Connection) -> Result:
+    wanted = _wanted(module.params)
+    found = survey(connection, module.params["endpoints"])
+    if not found.quorum:
+        ill = "; ".join(f"{display_name(seen.member)}: {seen.error}" for seen in found.members if not seen.healthy)
+        message = f"the cluster has no quorum, so its members can't be changed; bring its voters back first ({ill})"
+        raise EtcdError(UNAVAILABLE, message)
+    before = tuple(seen.member for seen in found.members)
+    change = decide(wanted, before, found.healthy)
+    after = applied(change, before)
+    if change is not None and not module.check_mode:
+        if change.action == "remove" and change.member.id == found.leader_id:
+            _move_leadership(module, connection, found)
+        after = _make(change, wanted, before, _voters(connection, found, change))
+    member = _meant(change, wanted, after)
+    return {
+        "changed": change is not None,
+        "action": change.action if change else "none",
+        "member": member_result(member) if member else None,
+        "members": _listed(after),
+        "diff": {"before": {"members": _listed(before)}, "after": {"members": _listed(after)}},
+    }
+
+
+def _wanted(params: dict[str, Any]) -> Wanted:
+    try:
+        member_id = int(params["id"], 16) if params["id"] else None
+    except ValueError:
+        message = f"id is {params['id']!r}; it must be hexadecimal, as `etcdctl member list` writes it"
+        raise EtcdError(INVALID_ARGUMENT, message) from None
+    peer_urls = tuple(params["peer_urls"] or ())
+    return Wanted(params["state"], member_id, params["name"], peer_urls, params["learner"], params["force"])
+
+
+def _voters(connection: Connection, found: Survey, change: Change) -> list[Client]:
+    """Whom to ask: not the one that is to go."""
+    going = {seen.url for seen in found.members if change.action == "remove" and seen.member == change.member}
+    return [connection.client(url) for url in found.voter_urls if url not in going]
+
+
+def _move_leadership(module: AnsibleModule, connection: Connection, found: Survey) -> None:
+    """A leader that is removed leaves a cluster without one for an election's time; better hand over before."""
+    heirs = [seen for seen in found.members if seen.healthy and not seen.member.is_learner]
+    heirs = [seen for seen in heirs if seen.member.id != found.leader_id]
+    if not heirs:
+        return
+    heir = max(heirs, key=lambda seen: seen.status.raft_applied_index if seen.status else 0).member
+    try:
+        on_any([connection.client(url) for url in found.voter_urls], lambda client: client.move_leader(heir.id))
+    except EtcdError as error:
+        module.warn(f"leadership could not be moved to {heir.name} before the removal: {error}")
+
+
+def _make(change: Change, wanted: Wanted, before: Sequence[Member], voters: Sequence[Client]) -> tuple[Member, ...]:
+    """Make the change and return the members there are then."""
+    try:
+        return on_any(voters, lambda client: _request(client, change, before))
+    except EtcdError as error:
+        # The answer to a request may be lost and the change be made all the same: the list tells.
+        after = _reread(voters)
+        if after is not None and decide(replace(wanted, force=True), after, ()) is None:
+            return after
+        raise _explained(error, change) from error
+
+
+def _request(client: Client, change: Change, before: Sequence[Member]) -> tuple[Member, ...]:
+    match change.action:
+        case "add":
+            return (*before, client.member_add(change.member.peer_urls, change.member.is_learner))
+        case "update":
+            return client.member_update(change.member.id, change.peer_urls).members
+        case "promote":
+            return client.member_promote(change.member.id).members
+        case _:
+            return client.member_remove(change.member.id).members
+
+
+def _reread(voters: Sequence[Client]) -> tuple[Member, ...] | None:
+    try:
+        return on_any(voters, lambda client: client.members()).members
+    except EtcdError:
+        return None
+
+
+def _explained(error: EtcdError, change: Change) -> EtcdError:
+    if error.not_in_sync:
+        name = display_name(change.member)
+        return EtcdError(error.code, f"the learner {name} is not in sync with the leader yet; promote it again later")
+    if error.message == "etcdserver: unhealthy cluster":
+        hint = "a voter is down, or came less than 5 seconds ago: try again then"
+        return EtcdError(error.code, f"every voter that was asked refuses to {change.action}: {error}; {hint}")
+    return error
+
+
+def _meant(change: Change | None, wanted: Wanted, after: Sequence[Member]) -> Member | None:
+    if change is None:
+        return find(wanted, after)
+    if change.action == "remove":
+        return change.member
+    if change.action == "add":
+        return next((member for member in after if set(member.peer_urls) & set(change.member.peer_urls)), None)
+    return next((member for member in after if member.id == change.member.id), None)
+
+
+def _listed(members: Sequence[Member]) -> list[Result]:
+    return sorted((member_result(member) for member in members), key=lambda one: (one["name"], one["id"] or ""))
+
+
+if __name__ == "__main__":
+    main()

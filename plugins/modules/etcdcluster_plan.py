@@ -1,0 +1,155 @@
+#!/usr/bin/python
+# Apache License 2.0 (see LICENSE)
+"""The operator's eyes, mind and mouth: observe, plan, report."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcdcluster_plan
+short_description: Look at an EtcdCluster, decide on the next step and say so
+description:
+  - Reads the EtcdCluster, the objects that belong to it and the answers of every member; decides on exactly one step;
+    writes the status and events where they changed.
+  - The step itself is not taken; the role C(etcdcluster) does that.
+  - Meant for the operator. It needs a Kubernetes cluster with the custom resource.
+author: The etcdops authors
+options:
+  namespace:
+    description: The namespace of the EtcdCluster.
+    type: str
+    required: true
+  name:
+    description: Its name.
+    type: str
+    required: true
+attributes:
+  check_mode:
+    description: Can run in check_mode and tell what it would do without changing anything.
+    support: full
+  diff_mode:
+    description: Returns details on what has changed in diff mode.
+    support: none
+"""
+
+EXAMPLES = r"""
+- name: What would the operator do next?
+  etcdops.etcd.etcdcluster_plan:
+    namespace: default
+    name: example
+  check_mode: true
+  register: plan
+"""
+
+RETURN = r"""
+step:
+  description: The step to take, C(idle) for none.
+  type: str
+  returned: always
+phase:
+  description: The state that the cluster is in.
+  type: str
+  returned: always
+message:
+  description: Why, for a person.
+  type: str
+  returned: always
+apply:
+  description: Objects to apply in the step.
+  type: list
+  elements: dict
+  returned: always
+delete_pods:
+  description: Pods to delete in the step.
+  type: list
+  elements: str
+  returned: always
+certificates:
+  description: Whether certificates are to be issued in the step.
+  type: bool
+  returned: always
+requeue:
+  description: When to look again, as a Go duration.
+  type: str
+  returned: always
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils import kube, planner, spec, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.observe import observe
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"namespace": {"type": "str", "required": True}, "name": {"type": "str", "required": True}},
+        supports_check_mode=True,
+    )
+    try:
+        changed, plan = _reconcile(module.params["namespace"], module.params["name"], write=not module.check_mode)
+    except kube.KubeError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=changed,
+        step=str(plan.step),
+        phase=str(plan.phase),
+        message=plan.message,
+        apply=list(plan.apply),
+        delete_pods=list(plan.delete_pods),
+        certificates=plan.certificates,
+        requeue=f"{plan.requeue}s",
+    )
+
+
+def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, planner.Plan]:
+    api = kube.connect()
+    resource = api.get("EtcdCluster", namespace, name)
+    if resource is None:  # deleted while we were on our way
+        gone = planner.Plan(planner.Phase.DELETING, "Gone", f"EtcdCluster {name} is gone.", requeue=planner.SETTLED)
+        return False, gone
+    cluster = spec.read(resource)
+    before: dict[str, Any] = resource.get("status", {})
+    seen = observe(api, cluster, before)
+    plan = planner.plan(cluster, seen)
+    after = status.status(cluster, seen, plan, before)
+    news = status.events(cluster, plan, before)
+    changed = status.differs(after, before)
+    if changed and write:
+        api.patch_status("EtcdCluster", namespace, name, after)
+    for event in news if write else []:
+        api.create(_event(resource, event))
+    return changed or bool(news), plan
+
+
+def _event(resource: kube.Manifest, event: status.Event) -> kube.Manifest:
+    meta, now = resource["metadata"], datetime.now(UTC)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "namespace": meta["namespace"],
+            "name": f"{meta['name']}.{int(now.timestamp() * 1_000_000):x}",
+        },
+        "involvedObject": {
+            "apiVersion": resource["apiVersion"],
+            "kind": resource["kind"],
+            "namespace": meta["namespace"],
+            "name": meta["name"],
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+        },
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message[:1024],
+        "firstTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "count": 1,
+        "source": {"component": "etcdops"},
+        "reportingComponent": "etcdops",
+        "reportingInstance": "etcdops",
+    }
+
+
+if __name__ == "__main__":
+    main()

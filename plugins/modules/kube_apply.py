@@ -1,0 +1,72 @@
+#!/usr/bin/python
+# Apache License 2.0 (see LICENSE)
+"""Server-side apply without discovery."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kube_apply
+short_description: Apply Kubernetes objects in order
+description:
+  - Applies objects by server-side apply, one after the other, as the field manager C(etcdops).
+  - Knows only the kinds that make an etcd cluster, and so needs no discovery.
+author: The etcdops authors
+options:
+  objects:
+    description: The objects, whole, with namespace and name.
+    type: list
+    elements: dict
+    required: true
+attributes:
+  check_mode:
+    description: Can run in check_mode and tell what it would do without changing anything.
+    support: full
+  diff_mode:
+    description: Returns details on what has changed in diff mode.
+    support: none
+"""
+
+EXAMPLES = r"""
+- name: Have a ConfigMap
+  etcdops.etcd.kube_apply:
+    objects:
+      - apiVersion: v1
+        kind: ConfigMap
+        metadata: {namespace: default, name: example}
+        data: {hello: world}
+"""
+
+RETURN = r"""
+applied:
+  description: What was applied, as Kind/name.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils import kube
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"objects": {"type": "list", "elements": "dict", "required": True}}, supports_check_mode=True
+    )
+    applied: list[str] = []
+    changed = False
+    try:
+        api = kube.connect()
+        for manifest in module.params["objects"]:
+            meta = manifest["metadata"]
+            before = api.get(manifest["kind"], meta["namespace"], meta["name"])
+            after = api.apply(manifest, dry_run=module.check_mode)
+            version = (before or {}).get("metadata", {}).get("resourceVersion")
+            changed |= version != after["metadata"].get("resourceVersion")
+            applied.append(f"{manifest['kind']}/{meta['name']}")
+    except kube.KubeError as error:
+        module.fail_json(msg=str(error), applied=applied)
+    module.exit_json(changed=changed, applied=applied)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+#!/usr/bin/python
+# Apache License 2.0 (see LICENSE)
+"""Deleting Kubernetes objects without discovery."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kube_delete
+short_description: Delete Kubernetes objects
+description:
+  - Deletes objects by name, or by label, and does not wait until they are gone.
+author: The etcdops authors
+options:
+  kind:
+    description: Their kind.
+    type: str
+    required: true
+    choices: [ConfigMap, PersistentVolumeClaim, Pod, PodDisruptionBudget, Secret, Service, StatefulSet]
+  namespace:
+    description: Their namespace.
+    type: str
+    required: true
+  names:
+    description: Their names.
+    type: list
+    elements: str
+    default: []
+  selector:
+    description: A label selector; everything that it finds is deleted.
+    type: str
+attributes:
+  check_mode:
+    description: Can run in check_mode and tell what it would do without changing anything.
+    support: full
+  diff_mode:
+    description: Returns details on what has changed in diff mode.
+    support: none
+"""
+
+EXAMPLES = r"""
+- name: Delete a pod
+  etcdops.etcd.kube_delete:
+    kind: Pod
+    namespace: default
+    names: [example-0]
+"""
+
+RETURN = r"""
+deleted:
+  description: The names of what was there.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils import kube
+
+_KINDS = ["ConfigMap", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "Secret", "Service", "StatefulSet"]
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kind": {"type": "str", "required": True, "choices": _KINDS},
+            "namespace": {"type": "str", "required": True},
+            "names": {"type": "list", "elements": "str", "default": []},
+            "selector": {"type": "str"},
+        },
+        supports_check_mode=True,
+    )
+    kind, namespace = module.params["kind"], module.params["namespace"]
+    deleted: list[str] = []
+    try:
+        api = kube.connect()
+        found = [api.get(kind, namespace, name) for name in module.params["names"]]
+        if selector := module.params["selector"]:
+            found += api.list(kind, namespace, selector)
+        for manifest in filter(None, found):
+            meta = manifest["metadata"]
+            if "deletionTimestamp" in meta:
+                continue
+            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"]):
+                deleted.append(meta["name"])
+    except kube.KubeError as error:
+        module.fail_json(msg=str(error), deleted=deleted)
+    module.exit_json(changed=bool(deleted), deleted=deleted)
+
+
+if __name__ == "__main__":
+    main()

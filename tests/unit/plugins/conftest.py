@@ -1,0 +1,58 @@
+"""Clusters of real etcd, of every version we support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox import layout
+
+from .etcds import Certificates, Cluster
+
+
+@pytest.fixture(scope="session", params=layout.ETCD_VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates.make(tmp_path_factory.mktemp("pki") / "files")
+
+
+@pytest.fixture(scope="session")
+def one(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One member in plain text. To read, and to leave as it was."""
+    yield from _running(Cluster(version, tmp_path_factory.mktemp("one")), 1)
+
+
+@pytest.fixture(scope="session")
+def three(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three members in plain text. To read, and to leave as they were."""
+    yield from _running(Cluster(version, tmp_path_factory.mktemp("three")), 3)
+
+
+@pytest.fixture(scope="session")
+def secure(version: str, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One member with TLS and client certificates. To read, and to leave as it was."""
+    yield from _running(Cluster(version, tmp_path_factory.mktemp("secure"), certificates), 1)
+
+
+@pytest.fixture
+def own(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One member of the test's own, to do with as it likes."""
+    yield from _running(Cluster(version, tmp_path_factory.mktemp("own")), 1)
+
+
+@pytest.fixture
+def own_three(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three members of the test's own."""
+    yield from _running(Cluster(version, tmp_path_factory.mktemp("own-three")), 3)
+
+
+def _running(cluster: Cluster, size: int) -> Iterator[Cluster]:
+    try:
+        yield cluster.bootstrap(size)
+    finally:
+        cluster.end()

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from ansible_collections.etcdops.etcd.plugins.modules import etcd_cluster_info
+
+from ..etcds import HOST, Certificates, Cluster, eventually, free_ports, healthy
+from ..running import Result, fail, succeed
+
+
+def _info(*endpoints: str, **options: object) -> Result:
+    return succeed(etcd_cluster_info, endpoints=list(endpoints), **options)
+
+
+def _members(info: Result) -> dict[str, Result]:
+    return {member["name"]: member for member in info["members"]}
+
+
+def test_a_healthy_cluster(three: Cluster) -> None:
+    info = _info(*three.endpoints)
+    leader = three.leader().name
+    assert (info["changed"], info["available"], info["quorum"], info["leader"]) == (False, True, True, leader)
+    assert info["cluster_id"] == f"{three.client().members().cluster_id:x}"
+    members = _members(info)
+    assert list(members) == ["m0", "m1", "m2"]
+    for one in three.members:
+        member = members[one.name]
+        status = three.client(one).status()
+        assert member["id"] == f"{status.member_id:x}"
+        assert member["role"] == ("leader" if one.name == leader else "voter")
+        assert (member["healthy"], member["error"], member["alarms"]) == (True, "", [])
+        assert (member["version"], member["storage_version"]) == (three.version, status.storage_version)
+        assert member["db_size"] >= member["db_size_in_use"] > 0
+        assert (member["peer_urls"], member["client_urls"]) == ([one.peer_url], [one.client_url])
+    assert [endpoint["url"] for endpoint in info["endpoints"]] == three.endpoints
+    assert all(endpoint["member"] and not endpoint["error"] for endpoint in info["endpoints"])
+
+
+def test_reading_leaves_no_trace_in_the_log_of_raft(one: Cluster) -> None:
+    before = one.client().status().raft_index
+    _info(*one.endpoints)
+    assert one.client().status().raft_index == before
+
+
+def test_one_endpoint_leads_to_the_others(three: Cluster) -> None:
+    info = _info(three.endpoints[1])
+    assert all(member["healthy"] for member in info["members"])
+    assert {endpoint["url"] for endpoint in info["endpoints"]} == set(three.endpoints)
+
+    members = _members(_info(three.endpoints[1], discover=False))
+    assert [members[name]["healthy"] for name in ("m0", "m1", "m2")] == [None, True, None]
+    assert members["m0"]["error"] == "it was not asked"
+    assert members["m0"]["version"] is None
+
+
+def test_an_endpoint_that_is_down_does_not_matter(one: Cluster) -> None:
+    nobody = f"http://{HOST}:{free_ports(1)[0]}"
+    info = _info(nobody, *one.endpoints)
+    assert info["available"]
+    assert info["endpoints"][0] == {"url": nobody, "member": None, "error": "connection refused: nothing listens there"}
+    assert _members(info)["m0"]["healthy"]
+
+
+def test_members_that_are_down_and_no_quorum(own_three: Cluster) -> None:
+    survivor, second, third = own_three.members
+    third.kill()
+    eventually(healthy(own_three.client()))
+    info = _info(*own_three.endpoints)
+    members = _members(info)
+    assert info["quorum"]
+    assert (members["m0"]["healthy"], members["m1"]["healthy"], members["m2"]["healthy"]) == (True, True, False)
+    assert members["m2"]["error"] == f"{third.client_url}: connection refused: nothing listens there"
+    assert members["m2"]["db_size"] is None
+
+    second.kill()
+    eventually(lambda: own_three.client().status().leader_id == 0)
+    info = _info(survivor.client_url)
+    members = _members(info)
+    assert (info["available"], info["quorum"], info["leader"]) == (True, False, "")
+    assert len(members) == 3
+    assert (members["m0"]["healthy"], members["m0"]["error"]) == (False, "etcdserver: no leader")
+    assert members["m0"]["version"] == own_three.version
+
+
+def test_a_learner_and_alarms(own: Cluster) -> None:
+    client = own.client()
+    joining = own.prepare("m1")
+    client.member_add([joining.peer_url], learner=True)
+    unstarted = _members(_info(own.endpoints[0]))[""]
+    assert (unstarted["role"], unstarted["healthy"]) == ("learner", False)
+    assert unstarted["error"] == "it has not started yet"
+
+    own.start(joining, state="existing")
+    eventually(lambda: own.client(joining).status().leader_id)
+    learner = eventually(lambda: _members(_info(own.endpoints[0])).get("m1"))
+    assert (learner["role"], learner["learner"], learner["healthy"]) == ("learner", True, True)
+
+    assert fail(etcd_cluster_info, endpoints=[joining.client_url], discover=False) == (
+        f"no voter of the cluster answers: {joining.client_url}: it is a learner"
+    )
+
+    mine = client.status().member_id
+    for alarm in ("NOSPACE", "CORRUPT"):
+        client.call("maintenance/alarm", {"action": "ACTIVATE", "memberID": str(mine), "alarm": alarm})
+        info = _info(*own.endpoints)
+        assert info["quorum"]
+        assert info["alarms"] == [{"member": f"{mine:x}", "alarm": alarm}]
+        assert _members(info)["m0"]["alarms"] == [alarm]
+        assert _members(info)["m0"]["healthy"] is (alarm == "NOSPACE")
+        client.call("maintenance/alarm", {"action": "DEACTIVATE", "memberID": str(mine), "alarm": alarm})
+
+
+def test_nobody_answers() -> None:
+    nobody = [f"http://{HOST}:{port}" for port in free_ports(2)]
+    message = fail(etcd_cluster_info, endpoints=nobody)
+    assert message.startswith("no voter of the cluster answers: ")
+    assert all(f"{url}: connection refused" in message for url in nobody)
+    info = _info(*nobody, required=False)
+    assert (info["available"], info["quorum"], info["members"], info["cluster_id"]) == (False, False, [], "")
+    assert [endpoint["url"] for endpoint in info["endpoints"]] == nobody
+
+
+def test_endpoints_of_two_clusters(one: Cluster, three: Cluster) -> None:
+    message = fail(etcd_cluster_info, endpoints=[one.endpoints[0], three.endpoints[0]])
+    assert message.startswith("the endpoints are not of one cluster: ")
+
+
+def test_tls(secure: Cluster, certificates: Certificates) -> None:
+    files = {
+        "ca_cert": certificates.path("ca.crt"),
+        "client_cert": certificates.path("client.crt"),
+        "client_key": certificates.path("client.key"),
+    }
+    assert _info(*secure.endpoints, **files)["leader"] == "m0"
+    for wrong, message in (
+        (files | {"ca_cert": certificates.path("foreign-ca.crt")}, "its certificate is not trusted"),
+        ({"ca_cert": files["ca_cert"]}, "client certificate"),
+        (files | {"ca_cert": "/nowhere"}, "the CA file /nowhere is of no use"),
+        ({"client_cert": files["client_cert"]}, "parameters are required together: client_cert, client_key"),
+    ):
+        assert message in fail(etcd_cluster_info, endpoints=secure.endpoints, **wrong)
+    plain = secure.endpoints[0].replace("https", "http")
+    assert "meant to begin with https://" in fail(etcd_cluster_info, endpoints=[plain])
+
+
+def test_what_is_wrong_with_the_options_is_said() -> None:
+    assert "endpoints is empty" in fail(etcd_cluster_info, endpoints=[])
+    assert "'localhost' is no endpoint" in fail(etcd_cluster_info, endpoints=["localhost"])
+    assert "must be more than 0" in fail(etcd_cluster_info, timeout=0)
+
+
+def test_auth(own: Cluster) -> None:
+    joining = own.prepare("m1")
+    client = own.client()
+    client.member_add([joining.peer_url], learner=True)
+    own.start(joining, state="existing")
+    eventually(lambda: own.client(joining).status().leader_id)
+    own.enable_auth()
+    info = _info(*own.endpoints, username="root", password="root")
+    # A learner takes no login; it is asked with the token that a voter gave.
+    assert {name: member["healthy"] for name, member in _members(info).items()} == {"m0": True, "m1": True}
+    message = fail(etcd_cluster_info, endpoints=own.endpoints, username="root", password="wrong")
+    assert message == f"{own.endpoints[0]}: etcdserver: authentication failed, invalid user ID or password"
