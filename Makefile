@@ -5,16 +5,19 @@ SHELL := /bin/bash
 
 NODES ?= 3
 SCENARIO ?=
-CLUSTER ?= sandbox
+INSTALL ?= default
+MEASURE ?=
+export CLUSTER ?= sandbox
 
 # Kept outside the checkout, so that a fresh clone starts warm.
 CACHE := $(or $(ETCDOPS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/etcdops)
-VENV := $(CACHE)/venv-$(shell (python3 --version; cat requirements/*.txt) 2>/dev/null | sha256sum | cut -c1-12)
+VENV := $(CACHE)/venv-$(shell (python3 --version; cat requirements/dev.txt requirements/collections.txt) 2>/dev/null | sha256sum | cut -c1-12)
 PYTHON := $(VENV)/bin/python
 
 export ETCDOPS_CACHE := $(CACHE)
 export PATH := $(VENV)/bin:$(PATH)
 # Our own collection (the checkout itself) and kubernetes.core.
+export PYTHONPATH := $(CURDIR):$(CURDIR)/.build/collections
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.build/collections:$(VENV)/collections
 
 .PHONY: help
@@ -43,7 +46,8 @@ test: setup ## Lint, unit tests, the sandbox's own tests, every Molecule scenari
 	@tools/test
 
 .PHONY: unit
-unit: setup ## Unit tests
+unit: setup ## Unit tests (they run real etcd processes)
+	@$(PYTHON) -m sandbox prepare
 	@$(PYTHON) -m pytest tests/unit
 
 .PHONY: lint
@@ -75,24 +79,25 @@ molecule: setup ## Molecule scenarios (SCENARIO=name for one); leaves the sandbo
 	@tools/collecting tools/molecule $(SCENARIO)
 
 .PHONY: image
-image: setup ## Build the operator's image
-	@echo "make image: the operator's image comes with the EtcdCluster work; there is none yet." >&2; exit 1
+image: setup ## Build the operator's image; prints the archive's path
+	@tools/image
 
 .PHONY: deploy
-deploy: setup ## Install the operator
-	@echo "make deploy: the operator comes with the EtcdCluster work; there is none yet." >&2; exit 1
+deploy: setup ## Install the operator (INSTALL=namespaced NAMESPACE=…; CLUSTER=current IMAGE=…: your own cluster)
+	@tools/deploy $(INSTALL) $(NAMESPACE)
 
 .PHONY: undeploy
-undeploy: setup ## Remove the operator
-	@echo "make undeploy: the operator comes with the EtcdCluster work; there is none yet." >&2; exit 1
+undeploy: setup ## Remove the operator (INSTALL=…; DELETE_CRDS=yes: and all clusters)
+	@tools/undeploy $(INSTALL) $(NAMESPACE)
 
 .PHONY: bench
-bench: setup ## Run the benchmarks
-	@echo "make bench: benchmarks come with the EtcdCluster work; there are none yet." >&2; exit 1
+bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
+	@tools/deploy
+	@$(PYTHON) -m benchmarks $(MEASURE)
 
 .PHONY: lock
 lock: setup ## Renew the lock files in requirements/
-	@for name in runtime dev; do \
+	@for name in runtime image dev; do \
 	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; \
 	done

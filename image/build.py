@@ -19,6 +19,7 @@ from sandbox.run import run, say
 from . import recipe
 
 _TOOLS = ("buildah", "mmdebstrap")  # Debian packages, and programs of the same name
+_ALONE = ("unshare", "--mount")  # its mounts end with it, even when it is killed
 _KEEP = 3  # of the bases and of the images
 _NOT_NEEDED = ("doc", "info", "locale", "man")  # of /usr/share
 
@@ -34,24 +35,34 @@ def image() -> Path:
     """The operator's image as a docker-archive, built when what it is made of has changed."""
     release = _release()
     base_key = recipe.base_key(release)
-    archive = _home() / f"etcdops-{recipe.image_key(base_key)}.tar"
     with parts.locked(_home() / "etcdops.lock"):
-        if not archive.exists():
-            _need_root()
-            _need_files()
-            _need_tools()
-            store = _base(base_key, release)
-            say(f"building {recipe.TAG}")
-            with _scratch("etcdops") as folder:
-                _build(store, folder, recipe.TAG, f"--build-arg=BASE={recipe.BASE_TAG}", recipe.REPOSITORY)
-                target = folder / archive.name
-                _buildah(store, folder, "push", "--quiet", recipe.TAG, f"docker-archive:{target}:{recipe.TAG}")
-                _buildah(store, folder, "rmi", recipe.TAG)
-                target.rename(archive)  # whole or not at all
-            _remove_old("base-*")
+        while True:
+            key = recipe.image_key(base_key)
+            archive = _home() / f"etcdops-{key}.tar"
+            if archive.exists():
+                break
+            _build_image(archive, base_key, release)
+            if recipe.image_key(base_key) != key:
+                say("files were changed meanwhile: once more")
+                archive.unlink()
         archive.touch()
         _remove_old("etcdops-*.tar")
     return archive
+
+
+def _build_image(archive: Path, base_key: str, release: str) -> None:
+    _need_root()
+    _need_files()
+    _need_tools()
+    store = _base(base_key, release)
+    say(f"building {recipe.TAG}")
+    with _scratch("etcdops") as folder:
+        _build(store, folder, recipe.TAG, f"--build-arg=BASE={recipe.BASE_TAG}", recipe.REPOSITORY)
+        target = folder / archive.name
+        _buildah(store, folder, "push", "--quiet", recipe.TAG, f"docker-archive:{target}:{recipe.TAG}")
+        _buildah(store, folder, "rmi", recipe.TAG)
+        target.rename(archive)  # whole or not at all
+    _remove_old("base-*")
 
 
 def _base(key: str, release: str) -> Path:
@@ -83,12 +94,16 @@ def _debian(release: str, target: Path) -> None:
     excludes = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in _NOT_NEEDED]
     run(
         [
+            *_ALONE,
+            "env",
+            f"TMPDIR={target.parent}",
             "mmdebstrap",
             "--quiet",
             "--variant=essential",
             f"--include={','.join(recipe.DEBIAN_PACKAGES)}",
             "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
             '--aptopt=Acquire::Languages "none"',
+            '--aptopt=APT::Sandbox::User "root"',  # the folder is root's
             *excludes,
             "--dpkgopt=path-include=/usr/share/doc/*/copyright",
             # This machine's settings stay out, and pip may install as it may in the official image.
@@ -116,7 +131,7 @@ def _python_of(rootfs: Path) -> str:
 
 def _wheels(python: str, target: Path) -> None:
     lock = recipe.REPOSITORY / recipe.LOCK
-    options = ["--quiet", "--require-hashes", "--only-binary=:all:", f"--python-version={python}"]
+    options = ["--quiet", "--require-hashes", "--no-deps", "--only-binary=:all:", f"--python-version={python}"]
     run([sys.executable, "-m", "pip", "download", *options, f"--dest={target}", f"--requirement={lock}"], timeout=900)
     shutil.copy(lock, target)
 
@@ -155,7 +170,7 @@ def _buildah(store: Path, folder: Path, command: str, *arguments: str | Path) ->
     policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')  # we made them ourselves
     options: list[str | Path] = [f"--root={store}", f"--runroot={folder / 'run'}", f"--storage-driver={_driver()}"]
     signed = [f"--signature-policy={policy}"] if command in ("bud", "push") else []
-    run(["buildah", *options, command, *signed, *arguments], timeout=900)
+    run([*_ALONE, "buildah", *options, command, *signed, *arguments], timeout=900)
 
 
 def _driver() -> str:

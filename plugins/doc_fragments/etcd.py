@@ -28,7 +28,8 @@ options:
   username:
     description:
       - The etcd user to log in as. It does no harm where etcd's auth is off.
-      - etcd does not take the user from a client certificate here, because its JSON gateway can't.
+      - The user is not taken from a client certificate, because etcd's JSON gateway can't do that. Where auth is on, it
+        even refuses certificates with a common name, so O(client_cert) must have none then.
     type: str
   password:
     description:

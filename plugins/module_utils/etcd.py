@@ -48,9 +48,14 @@ _FINAL_CODES = {
 # They have a final code and yet are about the member that was asked.
 _NOT_FOR_LEARNERS = "etcdserver: rpc not supported for learner"
 _OF_ONE_MEMBER = {_NOT_FOR_LEARNERS, "etcdserver: not leader", "etcdserver: not capable"}
-_STALE_TOKEN = {"etcdserver: invalid auth token", "etcdserver: revision of auth store is old"}
+_STALE_TOKEN = {
+    "etcdserver: invalid auth token",
+    "etcdserver: revision of auth store is old",
+    "etcdserver: user name is empty",  # auth was off when we logged in
+}
 _NOT_IN_SYNC = "etcdserver: can only promote a learner member which is in sync with leader"
 _AUTH_IS_OFF = "etcdserver: authentication is not enabled"
+_NAMED_CERTIFICATE = "CommonName of client sending a request against gateway"
 
 # etcd then answers "no leader" at once, where it would otherwise wait for one until the timeout.
 _NEEDS_LEADER = {"Grpc-Metadata-hasleader": "true"}
@@ -412,10 +417,9 @@ class Client:
 
     def _connected(self, deadline: _Deadline) -> http.client.HTTPConnection:
         if self._connection is not None:
-            # Something to read on an idle connection means that the member has closed it.
-            if not select.select([self._connection.sock], [], [], 0)[0]:
+            if not _readable(self._connection.sock):
                 return self._connection
-            self.close()
+            self.close()  # something to read where nothing was asked: the member has hung up
         endpoint = self.endpoint
         where = (endpoint.address or endpoint.host, endpoint.port)
         dialled = socket.create_connection(where, timeout=deadline.left())
@@ -458,6 +462,12 @@ class Client:
         return "" if self._tls.cert else "; does it want a client certificate?"
 
 
+def _readable(connected: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connected, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class _Deadline:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -475,6 +485,11 @@ def _answer(status: int, body: bytes, endpoint: str) -> dict[str, Any]:
         answer = None
     if not isinstance(answer, dict):
         text = body[:200].decode(errors="replace").strip()
+        if text.startswith(_NAMED_CERTIFICATE):
+            message = (
+                "with auth on, etcd's gateway refuses client certificates that have a common name; use one without"
+            )
+            raise EtcdError(INVALID_ARGUMENT, message, endpoint)
         hint = "is this a client URL of etcd, with its gRPC gateway enabled?"
         raise EtcdError(UNKNOWN, f"answered HTTP {status} ({text}); {hint}", endpoint)
     if status == 200:

@@ -148,7 +148,7 @@ def pod_template(cluster: Cluster) -> Manifest:
         },
         "containers": [_container(cluster)],
         "volumes": _volumes(cluster),
-        "affinity": pod.get("affinity") or _spread(cluster),
+        "affinity": {**_spread(cluster), **pod.get("affinity", {})},
         **{
             name: pod[name]
             for name in (

@@ -53,10 +53,9 @@ def make_authority(common_name: str, now: datetime.datetime) -> Pair:
     return Pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def make_leaf(authority: Pair, common_name: str, names: tuple[str, ...], now: datetime.datetime) -> Pair:
+def make_leaf(authority: Pair, subject: x509.Name, names: tuple[str, ...], now: datetime.datetime) -> Pair:
     """A certificate for a client, and for a server too when it has names."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]  # a server's too: etcd's gateway is a client of its own server
     issuer = authority.certificate
     life = min(_LEAF_LIFE, issuer.not_valid_after_utc - now)
@@ -85,11 +84,17 @@ def leaf_secret(cluster: Cluster, role: Role, authority: Manifest, domain: str, 
     """A new certificate for a role, signed by the authority in a Secret."""
     pair = read_pair(authority)
     names = server_names(cluster, role, domain)
-    leaf = make_leaf(pair, {"operator": "root"}.get(role, f"etcd-{role}"), names, now)
+    leaf = make_leaf(pair, _subject(role), names, now)
     renew_at = now + (leaf.certificate.not_valid_after_utc - now) * 2 / 3
     data = {"ca.crt": pair.certificate_pem, "tls.crt": leaf.certificate_pem, "tls.key": leaf.key_pem}
     annotations = {RENEW_AT: renew_at.strftime("%Y-%m-%dT%H:%M:%SZ"), "etcdops.dev/names": names_hash(names)}
     return _secret(cluster, cluster.secret(role), data, annotations)
+
+
+def _subject(role: Role) -> x509.Name:
+    # With auth on, etcd's gateway refuses a certificate that has a common name, and the operator comes that way.
+    kind = NameOID.ORGANIZATION_NAME if role == "operator" else NameOID.COMMON_NAME
+    return x509.Name([x509.NameAttribute(kind, f"etcd-{role}")])
 
 
 def read_pair(secret: Manifest) -> Pair:

@@ -58,7 +58,7 @@ class Plan:
     requeue: int = SOON
 
 
-# From, to, and when: what the diagram shows. The tests check that `plan` does nothing else.
+# From, to, and when: what the diagram shows.
 TRANSITIONS = (
     (Phase.PENDING, Phase.BOOTSTRAPPING, "objects are made"),
     (Phase.BOOTSTRAPPING, Phase.RUNNING, "every member serves"),
@@ -96,6 +96,12 @@ def plan(cluster: Cluster, seen: Observed) -> Plan:
     if cluster.size == 0:
         return _hibernate(cluster, seen)
     return _run(cluster, seen)
+
+
+def rejected(planned: Plan, why: str) -> Plan:
+    """The plan instead, when Kubernetes would refuse its objects: say so and leave everything as it is."""
+    message = f"Kubernetes refuses what the spec asks for; correct spec.pod. {why}"
+    return Plan(Phase.UNSUPPORTED, "Rejected", message, cluster_id=planned.cluster_id, requeue=WATCHFUL)
 
 
 def _first_start(cluster: Cluster, seen: Observed) -> Plan:

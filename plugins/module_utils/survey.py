@@ -42,10 +42,10 @@ class Connection:
 
     def client(self, url: str) -> Client:
         if url not in self._clients:
-            client = Client(Endpoint(url), self.tls, self.timeout, self.user, self.password)
-            client.token = next((other.token for other in self._clients.values() if other.token), None)
-            self._clients[url] = client
-        return self._clients[url]
+            self._clients[url] = Client(Endpoint(url), self.tls, self.timeout, self.user, self.password)
+        client = self._clients[url]
+        client.token = client.token or next((other.token for other in self._clients.values() if other.token), None)
+        return client
 
     def close(self) -> None:
         for client in self._clients.values():
@@ -144,11 +144,15 @@ def _undiscovered(listed: MemberList, found: dict[str, Look | EtcdError], *, sec
     """A URL of each member that has not answered yet. Who uses TLS is not led to plain text."""
     answered = {look.status.member_id for look in found.values() if isinstance(look, Look)}
     missing = [member for member in listed.members if member.id not in answered]
-    candidates = [
-        [url for url in member.client_urls if url not in found and (Endpoint(url).secure or not secure_only)]
-        for member in missing
-    ]
-    return [urls[0] for urls in candidates if urls]
+    usable = [[url for url in member.client_urls if _usable(url, secure_only)] for member in missing]
+    return [urls[0] for urls in usable if urls and not set(urls) & set(found)]
+
+
+def _usable(url: str, secure_only: bool) -> bool:
+    try:
+        return Endpoint(url).secure or not secure_only
+    except EtcdError:  # a unix socket, for example
+        return False
 
 
 def _picture(connection: Connection, found: dict[str, Look | EtcdError]) -> Survey:

@@ -39,7 +39,7 @@ extends_documentation_fragment:
 seealso:
   - module: etcdops.etcd.etcd_member
 author:
-  - The etcdops authors
+  - The etcdops authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""

@@ -30,7 +30,7 @@ options:
   id:
     description:
       - The member's ID in hexadecimal, as C(etcdctl member list) and M(etcdops.etcd.etcd_cluster_info) write it.
-      - Quote it: YAML takes some IDs for numbers.
+      - Quote it, because YAML takes some IDs for numbers.
     type: str
   peer_urls:
     description:
@@ -65,7 +65,7 @@ extends_documentation_fragment:
 seealso:
   - module: etcdops.etcd.etcd_cluster_info
 author:
-  - The etcdops authors
+  - The etcdops authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
@@ -219,9 +219,10 @@ def _wanted(params: dict[str, Any]) -> Wanted:
 
 
 def _voters(connection: Connection, found: Survey, change: Change) -> list[Client]:
-    """Whom to ask: not the one that is to go."""
+    """Whom to ask: not the one that is to go, if there is another."""
     going = {seen.url for seen in found.members if change.action == "remove" and seen.member == change.member}
-    return [connection.client(url) for url in found.voter_urls if url not in going]
+    staying = [url for url in found.voter_urls if url not in going]
+    return [connection.client(url) for url in staying or found.voter_urls]
 
 
 def _move_leadership(module: AnsibleModule, connection: Connection, found: Survey) -> None:

@@ -73,6 +73,7 @@ requeue:
   returned: always
 """
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -112,14 +113,30 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, planner
     before: dict[str, Any] = resource.get("status", {})
     seen = observe(api, cluster, before)
     plan = planner.plan(cluster, seen)
+    if why := _refusal(api, plan):
+        plan = planner.rejected(plan, why)
     after = status.status(cluster, seen, plan, before)
     news = status.events(cluster, plan, before)
     changed = status.differs(after, before)
     if changed and write:
         api.patch_status("EtcdCluster", namespace, name, after)
     for event in news if write else []:
-        api.create(_event(resource, event))
+        with suppress(kube.KubeError):  # a namespace that is going takes no more events
+            api.create(_event(resource, event))
     return changed or bool(news), plan
+
+
+def _refusal(api: kube.Kube, plan: planner.Plan) -> str | None:
+    """Why Kubernetes would not take what the plan applies: a schema can't know all that is wrong with a pod."""
+    for manifest in plan.apply:
+        try:
+            if manifest["kind"] == "StatefulSet":
+                api.apply(manifest, dry_run=True)
+        except kube.KubeError as error:
+            if error.status in (400, 422):
+                return str(error)
+            raise
+    return None
 
 
 def _event(resource: kube.Manifest, event: status.Event) -> kube.Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import signal
 import socket
 import subprocess
@@ -13,6 +14,10 @@ from typing import TypeVar
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError, Tls
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sandbox import parts, pki
 
@@ -57,6 +62,24 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
+def _without_common_name(ca: pki.Pair) -> pki.Pair:
+    """A client certificate, for clusters with auth: etcd's gateway wants no common name then."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "tests")]))
+        .issuer_name(ca.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .sign(ca.key, hashes.SHA256())
+    )
+    return pki.Pair(certificate, key)
+
+
 @dataclass(frozen=True)
 class Certificates:
     """A CA, what it signed, and a client of another CA, as files in a folder."""
@@ -72,6 +95,7 @@ class Certificates:
         pki.make_leaf(ca, "server", names=(HOST, NAME)).write(folder / "server")
         # No SAN: etcd would check it against the address that the client comes from.
         pki.make_leaf(ca, "client").write(folder / "client")
+        _without_common_name(ca).write(folder / "nameless")
         pki.make_leaf(foreign, "client").write(folder / "foreign")
         return cls(folder)
 
@@ -155,8 +179,8 @@ class Cluster:
             f"--initial-advertise-peer-urls={member.peer_url}",
             f"--initial-cluster={','.join(f'{one.name}={one.peer_url}' for one in self.members)}",
             f"--initial-cluster-state={state}",
-            "--heartbeat-interval=50",
-            "--election-timeout=500",
+            "--heartbeat-interval=30",
+            "--election-timeout=300",
             "--unsafe-no-fsync",
             "--bcrypt-cost=4",
             "--log-level=warn",

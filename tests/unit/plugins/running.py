@@ -18,10 +18,11 @@ def run(module: ModuleType, *, check: bool = False, **arguments: Any) -> Result:
     """What the module returns; a failure is a result too."""
     handed_over = {"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}}
     output = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(output), pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(output):
         patch.setattr(basic, "_ANSIBLE_ARGS", json.dumps(handed_over).encode())
         patch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)  # asked for by ansible-core 2.19
-        module.main()
+        with pytest.raises(SystemExit) as ended:
+            module.main()
     result: Result = json.loads(output.getvalue())
     assert ended.value.code == (1 if result.get("failed") else 0)
     return result

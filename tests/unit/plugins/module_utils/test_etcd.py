@@ -238,7 +238,9 @@ def test_without_quorum_a_member_still_speaks_for_itself(own_three: Cluster) -> 
 def test_tls_with_a_client_certificate(secure: Cluster) -> None:
     client = secure.client()
     client.put("a", "1")
+    connection = client._connection
     assert client.get("a") == b"1"
+    assert client._connection is connection is not None
     assert client.members().members[0].client_urls == (secure.endpoints[0],)
 
 
@@ -309,6 +311,8 @@ def test_with_auth_on(own: Cluster) -> None:
     client = own.client(user="root")
     client.put("a", "1")  # auth is off: the user does not matter yet
     own.enable_auth()
+
+    assert client.get("a") == b"1"  # now it does
 
     root = own.client(user="root")
     assert root.get("a") == b"1"

@@ -16,7 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.observed import (
     Observed,
     Pod,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.planner import Phase, Plan, Step, plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.planner import Phase, Plan, Step, plan, rejected
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster, Storage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -254,3 +254,9 @@ def test_a_missing_storage_class_and_a_broken_secret_are_refused() -> None:
     assert missing.reason == "StorageClassMissing"
     broken = replace(_nothing(), certificates=Certificates(problem="Secret own lacks tls.key."))
     assert plan(CLUSTER, broken).reason == "BrokenSecret"
+
+
+def test_what_kubernetes_refuses_is_said_and_not_tried() -> None:
+    refused = rejected(plan(CLUSTER, _nothing()), "spec.affinity is invalid")
+    assert (refused.phase, refused.step, refused.apply) == (Phase.UNSUPPORTED, Step.IDLE, ())
+    assert "spec.affinity is invalid" in refused.message

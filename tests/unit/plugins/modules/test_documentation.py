@@ -1,0 +1,54 @@
+"""What the modules take is what their documentation says."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.etcdops.etcd.plugins.doc_fragments.etcd import ModuleDocFragment
+from ansible_collections.etcdops.etcd.plugins.module_utils import module as shared
+from ansible_collections.etcdops.etcd.plugins.modules import etcd_cluster_info, etcd_member
+
+from ..etcds import Cluster
+from ..running import succeed
+
+MODULES = [etcd_cluster_info, etcd_member]
+
+
+class _CapturedError(Exception):
+    """Carries the argument spec out of a module."""
+
+
+def _argument_spec(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    def capture(**settings: Any) -> None:
+        raise _CapturedError(settings["argument_spec"])
+
+    monkeypatch.setattr(shared, "AnsibleModule", capture)
+    with pytest.raises(_CapturedError) as captured:
+        module.main()
+    spec: dict[str, Any] = captured.value.args[0]
+    return spec
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_options_are_documented_as_they_are(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    documented = (
+        yaml.safe_load(module.DOCUMENTATION)["options"] | yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
+    )
+    spec = _argument_spec(module, monkeypatch)
+    facts = ("type", "elements", "default", "choices")
+    assert {name: {fact: option.get(fact) for fact in facts} for name, option in documented.items()} == {
+        name: {fact: option.get(fact) for fact in facts} for name, option in spec.items()
+    }
+
+
+def test_results_are_documented_as_they_are(one: Cluster) -> None:
+    cases: list[tuple[ModuleType, dict[str, Any]]] = [(etcd_cluster_info, {}), (etcd_member, {"name": "m0"})]
+    for module, arguments in cases:
+        documented = yaml.safe_load(module.RETURN)
+        result = succeed(module, endpoints=one.endpoints, **arguments)
+        extra = {"changed", "invocation", "diff", "code"}
+        assert set(documented) - extra == set(result) - extra
+        assert set(documented["members"]["contains"]) == set(result["members"][0])

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from tools import permissions
+
+
+def _request(verb: str, resource: str, code: int = 200, subresource: str | None = None) -> dict[str, object]:
+    target = {"resource": resource, "apiGroup": "apps"} | ({"subresource": subresource} if subresource else {})
+    return {"verb": verb, "objectRef": target, "responseStatus": {"code": code}, "requestURI": f"/apis/apps/{resource}"}
+
+
+def test_what_is_used() -> None:
+    audit = [
+        _request("get", "statefulsets"),
+        _request("patch", "statefulsets", 201),
+        _request("patch", "x", 200, "status"),
+    ]
+    assert permissions.used(audit) == {
+        ("apps", "statefulsets", "get"),
+        ("apps", "statefulsets", "patch"),
+        ("apps", "statefulsets", "create"),
+        ("apps", "x/status", "patch"),
+    }
+
+
+def test_what_is_granted_and_refused() -> None:
+    role = {"rules": [{"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["get", "delete"]}]}
+    assert permissions.granted([role]) == {("apps", "statefulsets", "get"), ("apps", "statefulsets", "delete")}
+    assert permissions.refused([_request("get", "secrets", 403), _request("get", "pods")]) == ["/apis/apps/secrets"]

@@ -1,0 +1,73 @@
+"""Does the operator have the permissions that it needs, and no more? Read from the API server's audit log.
+
+Run after the scenarios: python -m tools.permissions. What it was refused is an error; so is what it was granted and
+never used.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from sandbox import cluster as sandbox
+from sandbox import layout
+
+Permission = tuple[str, str, str]  # group, resource, verb
+USER = "system:serviceaccount:etcdops-system:etcdops"
+# Granted though no request shows it.
+EXPLAINED = {
+    # Clusters that enforce it (OpenShift does) ask for this when an ownerReference blocks deletion.
+    ("etcdops.dev", "etcdclusters/finalizers", "update"),
+}
+
+
+def used(audit: Iterable[dict[str, Any]]) -> set[Permission]:
+    """What the operator asked for."""
+    found = set()
+    for request in audit:
+        target = request.get("objectRef", {})
+        resource = "/".join(filter(None, (target.get("resource", ""), target.get("subresource", ""))))
+        found.add((target.get("apiGroup", ""), resource, request["verb"]))
+        if request["verb"] == "patch" and request.get("responseStatus", {}).get("code") == 201:
+            found.add((target.get("apiGroup", ""), resource, "create"))  # apply made a new object
+    return found
+
+
+def granted(roles: Iterable[dict[str, Any]]) -> set[Permission]:
+    return {
+        (group, resource, verb)
+        for role in roles
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def refused(audit: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted({request["requestURI"] for request in audit if request.get("responseStatus", {}).get("code") == 403})
+
+
+def main() -> int:
+    lines = (layout.control_plane().logs / "audit.log").read_text().splitlines()
+    audit = [request for request in map(json.loads, lines) if request["user"]["username"] == USER]
+    if not audit:
+        print("The operator has not asked the API server for anything; run the scenarios first.", file=sys.stderr)
+        return 1
+    roles = [
+        json.loads(sandbox.kubectl("get", "clusterrole", "etcdops", "--output=json")),
+        json.loads(sandbox.kubectl("get", "role", "etcdops-leader-election", "-n", "etcdops-system", "--output=json")),
+    ]
+    unused = granted(roles) - used(audit) - EXPLAINED
+    for permission in sorted(unused):
+        print(f"granted and never used: {' '.join(permission)}", file=sys.stderr)
+    for uri in refused(audit):
+        print(f"refused: {uri}", file=sys.stderr)
+    print(f"{len(audit)} requests, {len(used(audit))} permissions used, {len(granted(roles))} granted")
+    return 1 if unused or refused(audit) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
