@@ -21,18 +21,26 @@ EXPLAINED = {
     # Clusters that enforce it (OpenShift does) ask for this when an ownerReference blocks deletion.
     ("etcdops.dev", "etcdclusters/finalizers", "update"),
 }
+# Refused, and rightly so: when an object went while a run for it was about to start, ansible-operator wants to write its
+# own kind of status to it. Ours is the only writer.
+RIGHTLY_REFUSED = {("etcdops.dev", "etcdclusters/status", "update")}
 
 
 def used(audit: Iterable[dict[str, Any]]) -> set[Permission]:
     """What the operator asked for."""
     found = set()
     for request in audit:
-        target = request.get("objectRef", {})
-        resource = "/".join(filter(None, (target.get("resource", ""), target.get("subresource", ""))))
-        found.add((target.get("apiGroup", ""), resource, request["verb"]))
-        if request["verb"] == "patch" and request.get("responseStatus", {}).get("code") == 201:
-            found.add((target.get("apiGroup", ""), resource, "create"))  # apply made a new object
+        group, resource, verb = _permission(request)
+        found.add((group, resource, verb))
+        if verb == "patch" and request.get("responseStatus", {}).get("code") == 201:
+            found.add((group, resource, "create"))  # apply made a new object
     return found
+
+
+def _permission(request: dict[str, Any]) -> Permission:
+    target = request.get("objectRef", {})
+    resource = "/".join(filter(None, (target.get("resource", ""), target.get("subresource", ""))))
+    return target.get("apiGroup", ""), resource, request["verb"]
 
 
 def granted(roles: Iterable[dict[str, Any]]) -> set[Permission]:
@@ -47,7 +55,10 @@ def granted(roles: Iterable[dict[str, Any]]) -> set[Permission]:
 
 
 def refused(audit: Iterable[dict[str, Any]]) -> list[str]:
-    return sorted({request["requestURI"] for request in audit if request.get("responseStatus", {}).get("code") == 403})
+    """What it was not allowed to do. A namespace that is going refuses too, but that is no lack of permission."""
+    decision = "authorization.k8s.io/decision"
+    forbidden = (r for r in audit if r.get("annotations", {}).get(decision) == "forbid")
+    return sorted({f"{r['verb']} {r['requestURI']}" for r in forbidden if _permission(r) not in RIGHTLY_REFUSED})
 
 
 def main() -> int:

@@ -1,12 +1,15 @@
 """What the ports of a member do on the wire: python wire.py NAMESPACE CLUSTER. Run by verify.yml.
 
-Every client but the right one must be refused, on the client port and on the peer port.
+Every client but the right one must be refused, on the client port and on the peer port. It all happens in the network
+namespace of another member's pod: from anywhere else etcd refuses even the right peer certificate, since the address
+that it comes from is not a member's.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 import ssl
 import sys
@@ -24,7 +27,10 @@ CLIENT_PORT, PEER_PORT = 2379, 2380
 
 
 def main() -> None:
-    namespace, name = sys.argv[1:]
+    namespace, name = sys.argv[1:3]
+    if "--inside" not in sys.argv:
+        target = f"--target={_pid(f'{name}-1')}"
+        os.execvp("nsenter", ["nsenter", target, "--net", "--", sys.executable, *sys.argv, "--inside"])  # noqa: S606
     address = json.loads(_kubectl(namespace, "get", "pod", f"{name}-0"))["status"]["podIP"]
     with tempfile.TemporaryDirectory() as folder:
         client = _credentials(Path(folder), "client", _secret(namespace, f"{name}-client-tls"))
@@ -39,6 +45,18 @@ def main() -> None:
         assert not _talks(address, PEER_PORT, peer, client), "a client's certificate got in at the peer port"
         assert not _talks(address, CLIENT_PORT, client, peer), "a peer's certificate got in at the client port"
         print(_serial(address, client))
+
+
+def _pid(pod: str) -> int:
+    """The etcd process of a pod, as the machine sees it."""
+    wanted = f"POD_NAME={pod}".encode()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (path / "environ").read_bytes().split(b"\0") and (path / "comm").read_text() == "etcd\n":
+                return int(path.name)
+        except (FileNotFoundError, PermissionError, ProcessLookupError):
+            continue
+    sys.exit(f"no etcd runs for {pod}")
 
 
 def _kubectl(namespace: str, *arguments: str) -> str:

@@ -5,7 +5,14 @@ from tools import permissions
 
 def _request(verb: str, resource: str, code: int = 200, subresource: str | None = None) -> dict[str, object]:
     target = {"resource": resource, "apiGroup": "apps"} | ({"subresource": subresource} if subresource else {})
-    return {"verb": verb, "objectRef": target, "responseStatus": {"code": code}, "requestURI": f"/apis/apps/{resource}"}
+    decision = {"authorization.k8s.io/decision": "forbid" if code == 403 else "allow"}
+    return {
+        "verb": verb,
+        "objectRef": target,
+        "responseStatus": {"code": code},
+        "requestURI": f"/apis/apps/{resource}",
+        "annotations": decision,
+    }
 
 
 def test_what_is_used() -> None:
@@ -25,4 +32,4 @@ def test_what_is_used() -> None:
 def test_what_is_granted_and_refused() -> None:
     role = {"rules": [{"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["get", "delete"]}]}
     assert permissions.granted([role]) == {("apps", "statefulsets", "get"), ("apps", "statefulsets", "delete")}
-    assert permissions.refused([_request("get", "secrets", 403), _request("get", "pods")]) == ["/apis/apps/secrets"]
+    assert permissions.refused([_request("get", "secrets", 403), _request("get", "pods")]) == ["get /apis/apps/secrets"]
