@@ -21,8 +21,8 @@ EXPLAINED = {
     # Clusters that enforce it (OpenShift does) ask for this when an ownerReference blocks deletion.
     ("etcdops.dev", "etcdclusters/finalizers", "update"),
 }
-# Refused, and rightly so: when an object went while a run for it was about to start, ansible-operator wants to write its
-# own kind of status to it. Ours is the only writer.
+# Refused, and rightly so: ansible-operator wants to write a status of its own kind to an object that went just before
+# a run for it began. Ours is the only writer.
 RIGHTLY_REFUSED = {("etcdops.dev", "etcdclusters/status", "update")}
 
 
