@@ -7,7 +7,6 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 from . import cgroups, checks, configs, host, images, layout, network, parts, pki
@@ -100,12 +99,20 @@ def _start(count: int) -> None:
     switch = Spec(layout.SWITCH, [], str(layout.STATE / "logs" / layout.SWITCH), str(resolv_conf))
     host.start(switch, lambda pid: network.wire_switch(pid, layout.nodes(count)))
     with ThreadPoolExecutor() as pool:
-        started = pool.map(partial(start_host, count=count, archives=archives), layout.hosts(count))
-        wait_for("the API server to be ready", _api_is_ready, timeout=120)
+        starts = [pool.submit(start_host, each, count=count, archives=archives) for each in layout.hosts(count)]
+
+        def api_is_ready() -> bool:
+            for start in starts:
+                if start.done():
+                    start.result()  # a host that could not be started is no reason to wait
+            return _api_is_ready()
+
+        wait_for("the API server to be ready", api_is_ready, timeout=120)
         say("the API server is ready")
         objects = configs.cluster_objects(layout.control_plane())
         kubectl("apply", "--server-side", "--filename=-", stdin=json.dumps(objects))
-        list(started)
+        for start in starts:
+            start.result()
         wait_for("every node to be Ready", lambda: ready_nodes() == count, timeout=120)
 
 
