@@ -9,7 +9,7 @@ LABEL org.opencontainers.image.title="etcdops" \
 USER 0
 
 # The versions that were tested. The base that `make image` builds has them already, and nothing is downloaded.
-COPY requirements/image.txt /opt/ansible/requirements.txt
+COPY requirements/runtime.txt /opt/ansible/requirements.txt
 RUN python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore --require-hashes \
       -r /opt/ansible/requirements.txt
 

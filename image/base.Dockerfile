@@ -6,7 +6,7 @@ COPY extra /
 
 RUN --mount=type=bind,source=wheels,target=/mnt \
     PYTHONPATH=$(echo /mnt/pip-*.whl) python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore \
-      --no-index --find-links=/mnt --require-hashes --no-compile -r /mnt/image.txt \
+      --no-index --find-links=/mnt --require-hashes --no-compile -r /mnt/runtime.txt \
  && rm -rf /etc/apt /usr/local/lib/python3*/dist-packages/ansible_test /usr/local/bin/ansible-test \
  && find /usr/local/lib -depth -type d -name tests -exec rm -r {} + \
  && python3 -m compileall -q --invalidation-mode unchecked-hash /usr/local/lib \

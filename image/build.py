@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox import layout, parts
+from sandbox import checks, layout, parts
 from sandbox.errors import SandboxError
 from sandbox.run import run, say
 
@@ -53,7 +53,7 @@ def image() -> Path:
 def _build_image(archive: Path, base_key: str, release: str) -> None:
     _need_root()
     _need_files()
-    _need_tools()
+    checks.install([name for name in _TOOLS if shutil.which(name) is None])
     store = _base(base_key, release)
     say(f"building {recipe.TAG}")
     with _scratch("etcdops") as folder:
@@ -138,9 +138,7 @@ def _wheels(python: str, target: Path) -> None:
 
 def _runner(python: str, target: Path) -> None:
     """ansible-operator, its plugin for ansible-runner and its Ansible settings, where the official image has them."""
-    program = parts.binary("ansible-operator", "ansible-operator")
-    if not program.exists():
-        parts.build_all()
+    parts.build(recipe.runner())
     found = run(["go", "mod", "download", "-C", recipe.runner().source, "-json", recipe.RUNNER_MODULE], timeout=600)
     module = Path(json.loads(found)["Dir"])
     packages = target / f"usr/local/lib/python{python}/dist-packages"
@@ -151,7 +149,7 @@ def _runner(python: str, target: Path) -> None:
         (packages / _EVENTS_PACKAGE / name).write_text(text)
     shutil.copy(module / "LICENSE", packages / _EVENTS_PACKAGE)
     (target / "usr/local/bin").mkdir()
-    shutil.copy(program, target / "usr/local/bin")
+    shutil.copy(parts.binary("ansible-operator", "ansible-operator"), target / "usr/local/bin")
     (target / "etc/ansible").mkdir(parents=True)
     (target / "etc/ansible/hosts").write_text("localhost ansible_connection=local\n")
     (target / "etc/ansible/ansible.cfg").write_text("[defaults]\nroles_path = /opt/ansible/roles\n")
@@ -218,19 +216,3 @@ def _need_files() -> None:
     for line in (recipe.REPOSITORY / ".dockerignore").read_text().splitlines():
         if line.startswith("!") and not (recipe.REPOSITORY / line[1:]).exists():
             raise SandboxError(f"{line[1:]} is not there; the image is made of it (see .dockerignore).")
-
-
-def _need_tools() -> None:
-    missing = [name for name in _TOOLS if shutil.which(name) is None]
-    if not missing:
-        return
-    names = " ".join(missing)
-    if shutil.which("apt-get") is None:
-        raise SandboxError(f"Install {names} and try again.")
-    say(f"installing Debian packages: {names}")
-    environment = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"]
-    try:
-        run(["apt-get", "update", "-q"], timeout=300)
-        run([*environment, "apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], timeout=600)
-    except SandboxError as error:
-        raise SandboxError(f"Could not install {names} (install them by hand): {error}") from None

@@ -11,7 +11,7 @@ from sandbox import layout, parts
 
 TAG = "etcdops.dev/etcdops:dev"
 BASE_TAG = "localhost/ansible-operator:base"
-LOCK = "requirements/image.txt"
+LOCK = "requirements/runtime.txt"
 RUNNER_MODULE = "github.com/operator-framework/ansible-operator-plugins"
 DEBIAN_PACKAGES = ("ca-certificates", "python3", "tini", "usr-is-merged")
 

@@ -82,17 +82,20 @@ def overlapping(routes: list[str]) -> str | None:
 
 def packages() -> None:
     """Install the Debian packages that are missing."""
-    missing = sorted(package for package, program in PACKAGES.items() if not Path(program).exists())
-    if not missing:
+    install(sorted(package for package, program in PACKAGES.items() if not Path(program).exists()))
+
+
+def install(names: list[str]) -> None:
+    """Install these Debian packages, or say that somebody must."""
+    if not names:
         return
-    names = " ".join(missing)
     if shutil.which("apt-get") is None:
-        raise SandboxError(f"Install what these Debian packages hold, and try again: {names}.")
-    say(f"installing Debian packages: {names}")
+        raise SandboxError(f"Install what these Debian packages hold, and try again: {' '.join(names)}.")
+    say(f"installing Debian packages: {' '.join(names)}")
     # Nothing of them may start by itself: the sandbox runs its own containerd.
     environment = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"]
     try:
         run(["apt-get", "update", "-q"], timeout=300)
-        run([*environment, "apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], timeout=600)
+        run([*environment, "apt-get", "install", "-y", "-q", "--no-install-recommends", *names], timeout=600)
     except SandboxError as error:
-        raise SandboxError(f"Could not install {names} (install them by hand): {error}") from None
+        raise SandboxError(f"Could not install {' '.join(names)} (install them by hand): {error}") from None

@@ -295,6 +295,3 @@ def _remove() -> None:
         for name, value in there.sysctls.items():
             Path("/proc/sys", name).write_text(value)
     shutil.rmtree(layout.STATE)
-
-
-__all__ = ["Record", "down", "existing", "load", "load_everywhere", "prepare", "start_host", "status", "up"]

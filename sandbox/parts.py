@@ -67,9 +67,8 @@ PARTS = (
 
 def build_all() -> None:
     """Build what the cache lacks."""
-    go = go_version()
     for number, part in enumerate(PARTS, 1):
-        _build(part, go, f"{number} of {len(PARTS)}")
+        build(part, f"{number} of {len(PARTS)}")
 
 
 def binary(part_name: str, program: str) -> Path:
@@ -126,8 +125,9 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _build(part: Part, go: str, position: str) -> None:
-    home = _home(part, go)
+def build(part: Part, position: str = "1 of 1") -> None:
+    """Build one part, if the cache lacks it."""
+    home = _home(part, go_version())
     if home.is_dir():
         return
     with locked(home.parent / f"{part.name}.lock"):
