@@ -88,6 +88,12 @@ class Kube:
         path = f"{_path(kind, namespace, name)}/status"
         self._call("PATCH", path, {"status": status}, content_type="application/merge-patch+json", absent_ok=True)
 
+    def annotate(self, kind: str, namespace: str, name: str, annotations: dict[str, str]) -> bool:
+        """Set annotations; tells whether there is such an object. No change, when they are there already."""
+        patch = {"metadata": {"annotations": annotations}}
+        path = _path(kind, namespace, name)
+        return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
+
     def delete(self, kind: str, namespace: str, name: str, uid: str | None = None) -> bool:
         """Delete an object, only the one with that uid if it is given; tells whether there was one."""
         options = {"preconditions": {"uid": uid}} if uid else {}

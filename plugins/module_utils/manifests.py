@@ -13,6 +13,8 @@ from .spec import Cluster
 
 UID_LABEL = "etcdops.dev/cluster-uid"
 TEMPLATE_HASH = "etcdops.dev/template-hash"
+# Kubernetes copies it to the Service's EndpointSlices; watches.yaml has the operator hear of their changes.
+WATCHED = {"etcdops.dev/endpoints": "client"}
 _USER = 65532  # "nonroot" of the distroless images
 
 
@@ -96,7 +98,9 @@ def _peer_service(cluster: Cluster) -> Manifest:
 
 def _client_service(cluster: Cluster) -> Manifest:
     spec = {"selector": _selector(cluster), "ports": [_port("client", 2379)]}
-    return _object(cluster, "v1", "Service", cluster.client_service, {"spec": spec})
+    service = _object(cluster, "v1", "Service", cluster.client_service, {"spec": spec})
+    service["metadata"]["labels"] |= WATCHED
+    return service
 
 
 def _port(name: str, number: int) -> Manifest:

@@ -14,7 +14,9 @@ from .kube import Manifest
 from .observed import Observed
 from .spec import Cluster
 
-SOON, WATCHFUL, SETTLED = 1, 5, 60  # seconds until the next look
+# Seconds until the next look. Changes of readiness come as events (playbooks/etcdcluster_nudge.yml), so a settled
+# cluster is looked at only for what makes none.
+SOON, WATCHFUL, SETTLED = 1, 5, 300
 _STARTING = timedelta(minutes=2)  # how long a pod may take before its silence means something
 
 
