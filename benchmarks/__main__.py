@@ -1,34 +1,66 @@
-"""Runs the benchmarks on the sandbox: a row for each, and all of it in one JSON file."""
+"""Runs the benchmarks on the sandbox: python -m benchmarks [MEASURE …], or python -m benchmarks chart [RESULTS].
+
+A row for each measure, and all of it in one JSON file. `chart` draws the growth curves and writes the figures into
+docs/benchmarks.md.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
+import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import bootstrap
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import KubeError
 
-MEASURES = {"apply_to_healthy": bootstrap.three_members, "ten_at_once": bootstrap.ten_at_once}
-RESULTS = Path(__file__).parent / "results"
+from sandbox.errors import SandboxError
+
+from . import bootstrap, growth, kube, machine, report, results, settled
+from .figures import STAGES, Figures
+
+ALONE: dict[str, Callable[[], Figures]] = {
+    "settled_reconcile": settled.settled_reconcile,
+    "apply_to_healthy": bootstrap.three_members,
+    "ten_at_once": bootstrap.ten_at_once,
+}
+MEASURES = (*ALONE, *STAGES)
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(MEASURES)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("benchmarks: ended by a signal; what was changed is put back"))
+    wanted = sys.argv[1:]
+    try:
+        if wanted[:1] == ["chart"]:
+            report.write(Path(wanted[1]) if len(wanted) > 1 else results.newest())
+        else:
+            _run(wanted or list(MEASURES))
+    except (SandboxError, KubeError) as error:
+        sys.exit(f"benchmarks: {error}")
+
+
+def _run(wanted: list[str]) -> None:
     if unknown := set(wanted) - set(MEASURES):
-        sys.exit(f"There is no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}.")
-    machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
-    results: dict[str, object] = {"machine": machine, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-    for name in wanted:
-        figures = MEASURES[name]()
-        results[name] = figures
-        print(f"{name:<20}" + "  ".join(f"{key}={value:.2f}" for key, value in figures.items()), flush=True)
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
-    path.write_text(json.dumps(results, indent=2) + "\n")
+        raise SandboxError(f"There is no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}.")
+    kube.no_other_clusters()
+    found: results.Results = {
+        "machine": machine.facts(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    path = results.FOLDER / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
+    for name, figures in _measure(wanted):
+        found[name] = figures
+        results.write(path, found)  # after each, so that a failure loses nothing that was measured
+        print(results.row(name, figures), flush=True)
     print(f"written to {path}")
+
+
+def _measure(wanted: list[str]) -> Iterator[tuple[str, Figures]]:
+    for name, measure in ALONE.items():
+        if name in wanted:
+            yield name, measure()
+    if together := [name for name in STAGES if name in wanted]:
+        yield from growth.measure(together).items()
 
 
 if __name__ == "__main__":

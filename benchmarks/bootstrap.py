@@ -10,9 +10,8 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils import config, manifests, pki, secrets
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
 
+from .clusters import PREFIX, VERSION, cluster
 from .kube import apply, namespace, seconds_until_healthy
-
-VERSION = "3.6.16"
 
 
 def three_members(rounds: int = 3) -> dict[str, float]:
@@ -26,7 +25,7 @@ def ten_at_once(rounds: int = 2) -> dict[str, float]:
 
 
 def _ratio(what: str, names: list[str], *, size: int, rounds: int) -> dict[str, float]:
-    where = f"bench-{what.replace('_', '-')}"
+    where = PREFIX + what.replace("_", "-")
     by_hand, operator = [], []
     for _ in range(rounds):  # in turn, so that both meet the same machine
         with namespace(where):
@@ -38,17 +37,7 @@ def _ratio(what: str, names: list[str], *, size: int, rounds: int) -> dict[str, 
 
 def _operator(where: str, names: list[str], size: int) -> float:
     started = time.monotonic()
-    apply(
-        *(
-            {
-                "apiVersion": "etcdops.dev/v1beta1",
-                "kind": "EtcdCluster",
-                "metadata": {"namespace": where, "name": name},
-                "spec": {"size": size, "version": VERSION},
-            }
-            for name in names
-        )
-    )
+    apply(*(cluster(where, name, size) for name in names))
     return seconds_until_healthy(where, names, size, started)
 
 
@@ -61,15 +50,15 @@ def _by_hand(where: str, names: list[str], size: int) -> float:
 
 def _same_objects(where: str, name: str, size: int) -> list[dict[str, Any]]:
     """What the operator makes, certificates and all, ready to be applied at once."""
-    cluster = Cluster(name=name, namespace=where, uid=str(uuid.uuid4()), generation=1, size=size, version=VERSION)
+    wanted = Cluster(name=name, namespace=where, uid=str(uuid.uuid4()), generation=1, size=size, version=VERSION)
     now = datetime.now(UTC)
-    authorities = {which: pki.authority_secret(cluster, which, now) for which in ("client", "peer")}
+    authorities = {which: pki.authority_secret(wanted, which, now) for which in ("client", "peer")}
     leafs = [
-        pki.leaf_secret(cluster, role, authorities[secrets.authority_of(role)], "cluster.local", now)
+        pki.leaf_secret(wanted, role, authorities[secrets.authority_of(role)], "cluster.local", now)
         for role in secrets.ROLES
     ]
-    pods = [cluster.pod_name(ordinal) for ordinal in range(size)]
-    made = [*leafs, *manifests.objects(cluster, size, config.forming(cluster, pods))]
+    pods = [wanted.pod_name(ordinal) for ordinal in range(size)]
+    made = [*leafs, *manifests.objects(wanted, size, config.forming(wanted, pods))]
     for manifest in made:
         del manifest["metadata"]["ownerReferences"]  # there is no EtcdCluster to own them
     return made

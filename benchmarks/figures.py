@@ -1,0 +1,117 @@
+"""From what was seen to the figures that are kept; pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+Figures = dict[str, float]
+
+# Which numbers of clusters a measure needs. They are made once, however many measures look at them.
+STAGES = {
+    "fifty_at_once": (10, 50),
+    "idle": (1, 10, 50),
+    "changed_among_settled": (1, 50),
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one reconcile takes."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float  # of the operator's pod meanwhile
+
+
+@dataclass(frozen=True)
+class Idle:
+    """The operator over a while in which nothing was asked of it."""
+
+    window_s: float
+    cpu_s: float
+    memory_mib: float
+    peak_mib: float
+    reconciles: float
+    machine_busy_percent: float  # all of the machine's cores are 100
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What was seen with one number of clusters, applied at once."""
+
+    clusters: int
+    available_s: float
+    idle: Idle | None = None
+    changed_s: tuple[float, ...] = ()
+
+
+def stages(wanted: Iterable[str]) -> list[int]:
+    """The numbers of clusters that these measures need."""
+    return sorted({count for name in wanted for count in STAGES[name]})
+
+
+def window(settled: int) -> int:
+    """How long to watch: whole periods of the look at a settled cluster, a minute or more."""
+    return settled * math.ceil(60 / settled)
+
+
+def settled_reconcile(stock: Cost, warm: Cost) -> Figures:
+    return {
+        "stock_s": stock.wall_s,
+        "warm_s": warm.wall_s,
+        "stock_cpu_s": stock.cpu_s,
+        "warm_cpu_s": warm.cpu_s,
+        "stock_peak_mib": stock.peak_mib,
+        "warm_peak_mib": warm.peak_mib,
+        "wall_ratio": stock.wall_s / warm.wall_s,
+        "cpu_ratio": stock.cpu_s / warm.cpu_s,
+        "peak_ratio": stock.peak_mib / warm.peak_mib,
+    }
+
+
+def growth(wanted: Iterable[str], seen: list[Stage]) -> dict[str, Figures]:
+    """The figures of each measure that was asked for."""
+    measures = {"fifty_at_once": _at_once, "idle": _idle, "changed_among_settled": _changed}
+    by_count = {stage.clusters: stage for stage in seen}
+    return {name: measures[name](by_count) for name in wanted}
+
+
+def _at_once(seen: dict[int, Stage]) -> Figures:
+    found: Figures = {}
+    for count, stage in seen.items():
+        found |= {f"s_{count}": stage.available_s, f"per_cluster_s_{count}": stage.available_s / count}
+    return found | {"ratio": found["per_cluster_s_50"] / found["per_cluster_s_10"]}
+
+
+def _idle(seen: dict[int, Stage]) -> Figures:
+    found: Figures = {}
+    for count, stage in seen.items():
+        idle = stage.idle
+        if idle is not None:
+            found |= {
+                "window_s": idle.window_s,
+                f"cpu_percent_{count}": 100 * idle.cpu_s / idle.window_s,
+                f"memory_mib_{count}": idle.memory_mib,
+                f"peak_mib_{count}": idle.peak_mib,
+                f"reconciles_{count}": idle.reconciles,
+                f"machine_busy_percent_{count}": idle.machine_busy_percent,
+            }
+    return found | {
+        "cpu_ratio": found["cpu_percent_50"] / found["cpu_percent_10"],
+        "memory_ratio": found["memory_mib_50"] / found["memory_mib_10"],
+    }
+
+
+def _changed(seen: dict[int, Stage]) -> Figures:
+    alone, among = seen[1].changed_s, seen[50].changed_s
+    return {
+        "alone_s": median(alone),
+        "among_50_s": median(among),
+        "alone_worst_s": max(alone),
+        "among_50_worst_s": max(among),
+        "ratio": median(among) / median(alone),
+        "worst_ratio": max(among) / max(alone),
+    }

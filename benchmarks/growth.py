@@ -1,0 +1,92 @@
+"""How the operator's work grows with the number of clusters: 1, 10 and 50 of one member, made once for all measures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from statistics import mean
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.planner import SETTLED
+
+from sandbox.errors import SandboxError
+from sandbox.run import say, wait_for
+
+from . import clusters, figures, machine, operator_pod, usage
+from .figures import Figures, Idle, Stage
+from .kube import api, apply, namespace, wait_for_all
+
+_MIB_EACH = 200  # of a member: its logs and data in memory, etcd itself, and what Kubernetes needs for a pod
+_QUIET = 5.0  # seconds that let what has just settled come to rest
+
+
+def measure(wanted: Iterable[str]) -> dict[str, Figures]:
+    """The figures of those of figures.STAGES that are wanted."""
+    wanted = list(wanted)
+    counts = figures.stages(wanted)
+    need, have = counts[-1] * _MIB_EACH, machine.available_mib()
+    if have < need:
+        raise SandboxError(f"{counts[-1]} clusters need about {need} MiB of memory, and this machine has {have} free.")
+    return figures.growth(wanted, [_stage(count, wanted) for count in counts])
+
+
+def _stage(count: int, wanted: list[str]) -> Stage:
+    """Each stage starts from nothing: that all are applied at once is what is measured."""
+    names = [f"bench-{number}" for number in range(count)]
+    with namespace(f"{clusters.PREFIX}growth") as where:
+        say(f"applying {count} at once")
+        started = time.monotonic()
+        apply(*(clusters.small(where, name) for name in names))
+        wait_for_all(where, names, "Available", clusters.is_available)
+        available = time.monotonic() - started
+        say(f"all Available after {available:.1f} s")
+        idle: Idle | None = None
+        changed: tuple[float, ...] = ()
+        if {"idle", "changed_among_settled"} & set(wanted):
+            wait_for_all(where, names, "settled", clusters.is_settled)
+            time.sleep(_QUIET)
+        if "idle" in wanted:
+            idle = _idle(count)
+        if count in figures.STAGES["changed_among_settled"] and "changed_among_settled" in wanted:
+            changed = tuple(_change(where, names[-1 - number % count]) for number in range(10))
+        say(f"removing {count}")
+    return Stage(count, available, idle, changed)
+
+
+def _idle(count: int) -> Idle:
+    operator = operator_pod.at_work(clusters=count)
+    seconds = figures.window(SETTLED)
+    say(f"watching the operator for {seconds} s")
+    before, cpu, busy = operator.reconciles(), operator.group.cpu_seconds(), machine.cpu_times()
+    started = time.monotonic()
+    with usage.sampled(operator.group, every=0.5) as memory:
+        time.sleep(seconds)
+    cpu, passed = operator.group.cpu_seconds() - cpu, time.monotonic() - started
+    return Idle(
+        window_s=passed,
+        cpu_s=cpu,
+        memory_mib=mean(memory),
+        peak_mib=max(memory),
+        reconciles=operator.reconciles().since(before).count,
+        machine_busy_percent=machine.busy_percent(busy, machine.cpu_times()),
+    )
+
+
+def _change(where: str, name: str) -> float:
+    """Seconds until the operator has dealt with a change of one cluster."""
+    connection = api()
+    resource = connection.get("EtcdCluster", where, name)
+    if resource is None:
+        raise SandboxError(f"EtcdCluster {where}/{name} is gone; don't touch what is measured.")
+
+    def is_done() -> bool:
+        now = connection.get("EtcdCluster", where, name)
+        return now is not None and clusters.is_observed(now)
+
+    started = time.monotonic()
+    after = connection.apply(clusters.changed(resource))
+    if after["metadata"]["generation"] == resource["metadata"]["generation"]:
+        raise SandboxError(f"EtcdCluster {where}/{name} was not changed, so there is nothing to measure.")
+    wait_for(f"the change of {name}", is_done, timeout=120, every=0.02)
+    passed = time.monotonic() - started
+    time.sleep(1)
+    return passed

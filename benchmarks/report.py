@@ -1,0 +1,136 @@
+"""What docs/ shows of a run: the chart of the growth curves, and the figures. No figure is typed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import SandboxError
+
+from . import chart, results
+from .chart import Curve, Panel
+from .figures import Figures
+from .results import Results
+
+DOCS = Path(__file__).parent.parent / "docs"
+BEGIN = "<!-- figures: written by `python -m benchmarks chart`; don't edit -->"
+END = "<!-- end of the figures -->"
+_AIM = "#b35900"
+
+
+@dataclass(frozen=True)
+class Row:
+    what: str
+    measure: str
+    key: str
+    unit: str
+    aim: str = ""
+
+
+ROWS = (
+    Row("Settled reconcile, stock runner", "settled_reconcile", "stock_s", "s"),
+    Row("Settled reconcile, warm runner", "settled_reconcile", "warm_s", "s", "at most 0.3"),
+    Row("… how many times less wall time", "settled_reconcile", "wall_ratio", "times", "at least 5"),
+    Row("… CPU time, stock", "settled_reconcile", "stock_cpu_s", "s"),
+    Row("… CPU time, warm", "settled_reconcile", "warm_cpu_s", "s"),
+    Row("… how many times less CPU time", "settled_reconcile", "cpu_ratio", "times", "at least 5"),
+    Row("… peak memory of the pod, stock", "settled_reconcile", "stock_peak_mib", "MiB"),
+    Row("… peak memory of the pod, warm", "settled_reconcile", "warm_peak_mib", "MiB"),
+    Row("Apply to three healthy voters", "apply_to_healthy", "operator_s", "s"),
+    Row("… against a hand-made StatefulSet", "apply_to_healthy", "ratio", "times", "at most 1.6"),
+    Row("Ten clusters at once", "ten_at_once", "operator_s", "s"),
+    Row("… against hand-made StatefulSets", "ten_at_once", "ratio", "times", "at most 2"),
+    Row("10 at once until all are Available", "fifty_at_once", "s_10", "s"),
+    Row("50 at once until all are Available", "fifty_at_once", "s_50", "s"),
+    Row("… time per cluster, 50 against 10", "fifty_at_once", "ratio", "times", "at most 1"),
+    Row("Operator with 1 settled cluster, CPU", "idle", "cpu_percent_1", "% of a core"),
+    Row("Operator with 10 settled clusters, CPU", "idle", "cpu_percent_10", "% of a core"),
+    Row("Operator with 50 settled clusters, CPU", "idle", "cpu_percent_50", "% of a core", "under 5"),
+    Row("Operator with 1 settled cluster, memory", "idle", "memory_mib_1", "MiB"),
+    Row("Operator with 10 settled clusters, memory", "idle", "memory_mib_10", "MiB"),
+    Row("Operator with 50 settled clusters, memory", "idle", "memory_mib_50", "MiB", "under 400"),
+    Row("… at its peak", "idle", "peak_mib_50", "MiB", "under 400"),
+    Row("… the whole machine meanwhile", "idle", "machine_busy_percent_50", "% of all cores"),
+    Row("A change, one cluster", "changed_among_settled", "alone_s", "s"),
+    Row("A change, one among 50 settled", "changed_among_settled", "among_50_s", "s"),
+    Row("… against alone", "changed_among_settled", "ratio", "times", "about 1"),
+    Row("… at worst", "changed_among_settled", "among_50_worst_s", "s"),
+)
+
+
+def write(path: Path | None) -> None:
+    """Draw docs/benchmarks.svg and fill in docs/benchmarks.md from a file of results."""
+    if path is None:
+        raise SandboxError("There are no results yet; measure first (make bench).")
+    try:
+        found = results.read(path)
+    except (OSError, ValueError) as error:
+        raise SandboxError(f"{path} can't be read as a file of results: {error}") from error
+    page = DOCS / "benchmarks.md"
+    page.write_text(fill(page.read_text(), table(found)))
+    print(f"written to {page}")
+    if shown := panels(found):
+        picture = DOCS / "benchmarks.svg"
+        picture.write_text(chart.svg("How the operator grows with the number of clusters", shown))
+        print(f"written to {picture}")
+
+
+def fill(page: str, figures: str) -> str:
+    """The page with these figures in the place for them."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SandboxError(f"docs/benchmarks.md has no place for figures: put back the lines {BEGIN} and {END}.")
+    return f"{before}{BEGIN}\n{figures}\n{END}{after}"
+
+
+def table(found: Results) -> str:
+    machine = found["machine"]
+    where = ", ".join(
+        [
+            f"{machine.get('cores')} cores" + (f" ({machine['cpu']})" if "cpu" in machine else ""),
+            *([f"{machine['memory_mib']} MiB of memory"] if "memory_mib" in machine else []),
+            f"Linux {machine.get('kernel')}",
+        ]
+    )
+    lines = [f"Measured {found['time']} on {where}.", ""]
+    if panels(found):
+        lines += ["![Growth curves](benchmarks.svg)", ""]
+    lines += ["| what | figure | aim |", "|---|---|---|"]
+    for row in ROWS:
+        value = found.get(row.measure, {}).get(row.key)
+        figure = "not measured" if value is None else f"{results.short(value)} {row.unit}"
+        lines.append(f"| {row.what} | {figure} | {row.aim} |")
+    return "\n".join(lines)
+
+
+def panels(found: Results) -> list[Panel]:
+    """What there is to draw; a measure that was not made is left out."""
+    shown = []
+    if times := found.get("fifty_at_once"):
+        ten = times["s_10"]
+        curves = (
+            Curve("measured", curve(times, "s")),
+            Curve("the time per cluster of 10", ((0, 0), (50, 5 * ten)), _AIM, dashed=True),
+        )
+        shown.append(Panel("Applied at once until Available", "seconds", curves))
+    if idle := found.get("idle"):
+        cpu = Curve("measured", curve(idle, "cpu_percent"))
+        shown.append(Panel("Operator's CPU, all settled", "% of a core", (cpu, _aim(5, "aim for 50: under 5 %"))))
+        memory = (
+            Curve("mean", curve(idle, "memory_mib")),
+            Curve("peak", curve(idle, "peak_mib"), "#7a4fbf"),
+            _aim(400, "aim for 50: under 400 MiB"),
+        )
+        shown.append(Panel("Operator's memory, all settled", "MiB", memory))
+    return shown
+
+
+def curve(figures: Figures, prefix: str) -> tuple[tuple[float, float], ...]:
+    """The points of keys such as `s_10`: the number of clusters and the figure."""
+    found = {key.removeprefix(f"{prefix}_"): value for key, value in figures.items() if key.startswith(f"{prefix}_")}
+    return tuple(sorted((int(count), value) for count, value in found.items() if count.isdigit()))
+
+
+def _aim(value: float, label: str) -> Curve:
+    return Curve(label, ((0, value), (50, value)), _AIM, dashed=True)

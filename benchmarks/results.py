@@ -1,0 +1,36 @@
+"""The files under results/: one for each run, a key for each measure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .figures import Figures
+
+FOLDER = Path(__file__).parent / "results"
+Results = dict[str, Any]
+
+
+def write(path: Path, results: Results) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def read(path: Path) -> Results:
+    found: Results = json.loads(path.read_text())
+    return found
+
+
+def newest(folder: Path = FOLDER) -> Path | None:
+    return max(folder.glob("*.json"), default=None, key=lambda path: path.name)
+
+
+def row(name: str, figures: Figures) -> str:
+    """A measure as a line of the table that is printed."""
+    return f"{name:<23}" + "  ".join(f"{key}={short(value)}" for key, value in figures.items())
+
+
+def short(value: float) -> str:
+    """A figure with as many digits as mean something."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

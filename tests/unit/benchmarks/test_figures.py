@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import figures
+from benchmarks.figures import Cost, Idle, Stage
+
+
+def _idle(cpu_s: float, memory_mib: float) -> Idle:
+    return Idle(60, cpu_s, memory_mib, memory_mib + 50, reconciles=9, machine_busy_percent=30)
+
+
+SEEN = [
+    Stage(1, 3.0, _idle(0.3, 100), (0.4, 0.5, 0.6)),
+    Stage(10, 12.0, _idle(0.6, 120)),
+    Stage(50, 50.0, _idle(2.4, 180), (0.6, 0.5, 1.5)),
+]
+
+
+def test_clusters_are_made_once_for_all_measures() -> None:
+    assert figures.stages(figures.STAGES) == [1, 10, 50]
+    assert figures.stages(["fifty_at_once"]) == [10, 50]
+    assert figures.stages(["changed_among_settled"]) == [1, 50]
+
+
+@pytest.mark.parametrize(("settled", "expected"), [(60, 60), (300, 300), (25, 75), (7, 63)])
+def test_the_operator_is_watched_for_whole_periods_and_a_minute_or_more(settled: int, expected: int) -> None:
+    assert figures.window(settled) == expected
+
+
+def test_settled_reconcile() -> None:
+    found = figures.settled_reconcile(stock=Cost(1.5, 1.8, 200), warm=Cost(0.25, 0.3, 160))
+    assert found["wall_ratio"] == pytest.approx(6)
+    assert found["cpu_ratio"] == pytest.approx(6)
+    assert found["peak_ratio"] == pytest.approx(1.25)
+    assert {"stock_s", "warm_s", "stock_cpu_s", "warm_cpu_s", "stock_peak_mib", "warm_peak_mib"} < set(found)
+
+
+def test_at_once_is_compared_by_the_time_per_cluster() -> None:
+    found = figures.growth(["fifty_at_once"], SEEN)["fifty_at_once"]
+    assert found["per_cluster_s_10"] == pytest.approx(1.2)
+    assert found["ratio"] == pytest.approx(1 / 1.2)
+    assert found["s_1"] == pytest.approx(3)
+
+
+def test_idle() -> None:
+    found = figures.growth(["idle"], SEEN)["idle"]
+    assert found["cpu_percent_50"] == pytest.approx(4)
+    assert found["memory_mib_10"] == pytest.approx(120)
+    assert found["peak_mib_1"] == pytest.approx(150)
+    assert found["cpu_ratio"] == pytest.approx(4)
+    assert found["memory_ratio"] == pytest.approx(1.5)
+    assert found["window_s"] == 60
+
+
+def test_a_change_is_judged_by_the_usual_and_by_the_worst() -> None:
+    found = figures.growth(["changed_among_settled"], SEEN)["changed_among_settled"]
+    assert found["ratio"] == pytest.approx(0.6 / 0.5)
+    assert found["worst_ratio"] == pytest.approx(1.5 / 0.6)
+
+
+@pytest.mark.parametrize("name", list(figures.STAGES))
+def test_each_measure_needs_no_more_than_its_own_stages(name: str) -> None:
+    own = [stage for stage in SEEN if stage.clusters in figures.stages([name])]
+    assert figures.growth([name], own)[name]

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import chart, figures, report, results
+from benchmarks.figures import Cost, Idle, Stage
+from sandbox.errors import SandboxError
+
+IDLE = Idle(60, 1.2, 150, 200, reconciles=50, machine_busy_percent=40)
+STAGES = [Stage(count, 2.0 * count, IDLE, (0.5,)) for count in (1, 10, 50)]
+SETTLED = figures.settled_reconcile(Cost(1.5, 1.8, 200), Cost(0.25, 0.3, 160))
+BY_HAND = {"by_hand_s": 3.0, "operator_s": 4.5, "ratio": 1.5}
+
+
+def _results(**measures: Any) -> dict[str, Any]:
+    machine = {"cores": 2, "cpu": "Some CPU", "memory_mib": 24000, "kernel": "6.1"}
+    return {"machine": machine, "time": "2026-01-01T00:00:00Z", **measures}
+
+
+WHOLE = _results(
+    settled_reconcile=SETTLED,
+    apply_to_healthy=BY_HAND,
+    ten_at_once=BY_HAND,
+    **figures.growth(figures.STAGES, STAGES),
+)
+
+
+def test_every_row_has_a_figure_after_a_whole_run() -> None:
+    page = report.table(WHOLE)
+    assert "not measured" not in page
+    assert "| … how many times less wall time | 6.00 times | at least 5 |" in page
+    assert "2 cores (Some CPU), 24000 MiB of memory, Linux 6.1" in page
+    assert "![Growth curves](benchmarks.svg)" in page
+
+
+def test_what_was_not_measured_is_said() -> None:
+    page = report.table(_results(apply_to_healthy=BY_HAND))
+    assert "| Apply to three healthy voters | 4.50 s |  |" in page
+    assert "| Settled reconcile, warm runner | not measured | at most 0.3 |" in page
+    assert "benchmarks.svg" not in page
+
+
+def test_the_curves() -> None:
+    assert report.curve({"s_50": 9.0, "s_10": 3.0, "per_cluster_s_10": 0.3, "ratio": 1.0}, "s") == (
+        (10, 3.0),
+        (50, 9.0),
+    )
+    panels = report.panels(WHOLE)
+    assert [panel.unit for panel in panels] == ["seconds", "% of a core", "MiB"]
+    assert panels[0].curves[0].points == ((1, 2.0), (10, 20.0), (50, 100.0))
+    assert chart.svg("all", panels)
+    assert [panel.unit for panel in report.panels(_results(idle=WHOLE["idle"]))] == ["% of a core", "MiB"]
+    assert report.panels(_results()) == []
+
+
+def test_only_the_place_for_figures_is_written() -> None:
+    page = (report.DOCS / "benchmarks.md").read_text()
+    filled = report.fill(page, "| one |")
+    assert "| one |" in filled
+    assert report.fill(filled, "| one |") == filled
+    assert filled.partition(report.BEGIN)[0] == page.partition(report.BEGIN)[0]
+    assert filled.partition(report.END)[2] == page.partition(report.END)[2]
+
+
+def test_a_page_without_the_place_is_said() -> None:
+    with pytest.raises(SandboxError, match="no place for figures"):
+        report.fill("# Benchmarks\n", "")
+
+
+def test_the_page_tells_of_every_measure() -> None:
+    page = (report.DOCS / "benchmarks.md").read_text()
+    assert all(f"| `{row.measure}` |" in page for row in report.ROWS)
+
+
+def test_results_that_are_not_there_are_said(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="no results yet"):
+        report.write(None)
+    with pytest.raises(SandboxError, match="can't be read"):
+        report.write(tmp_path / "none.json")
+
+
+def test_the_page_and_the_picture_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (report.DOCS / "benchmarks.md").read_text()
+    monkeypatch.setattr(report, "DOCS", tmp_path)
+    (tmp_path / "benchmarks.md").write_text(page)
+    source = tmp_path / "results.json"
+    results.write(source, WHOLE)
+    report.write(source)
+    assert "6.00 times" in (tmp_path / "benchmarks.md").read_text()
+    assert (tmp_path / "benchmarks.svg").read_text().startswith("<svg")
