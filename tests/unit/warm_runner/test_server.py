@@ -1,0 +1,145 @@
+"""Servers come, are replaced and go; without one everything works, only slower."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .warm import Warm, alive, wait_for
+
+Fresh = Callable[..., Warm]
+
+
+def test_the_first_run_is_not_warm_and_leaves_a_server(fresh: Fresh) -> None:
+    runner = fresh()
+    assert not runner.is_warm()
+    wait_for(runner.sockets)
+    assert runner.is_warm()
+    assert len(runner.servers()) == 1
+    assert stat.S_IMODE(runner.home.stat().st_mode) == 0o700
+    assert not any(path.read_text() for path in runner.home.glob("*.log"))
+
+
+def test_switched_off(fresh: Fresh) -> None:
+    runner = fresh(WARM_RUNNER="off")
+    assert not runner.is_warm()
+    assert not runner.home.exists()
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(fresh: Fresh) -> None:
+    runner = fresh()
+    runner.home.mkdir()
+    runner.home.chmod(0o777)
+    assert not runner.is_warm()
+    assert not list(runner.home.iterdir())
+
+
+def test_what_is_too_long_for_a_message_is_run_all_the_same(warm: Warm) -> None:
+    code = "import os; print(len(os.environ['LONG0']))"
+    done = warm.probe(code, **{f"LONG{number}": "x" * 100_000 for number in range(4)})
+    assert done.stdout == "100000\n"
+
+
+def test_a_server_that_died_is_replaced(fresh: Fresh) -> None:
+    runner = fresh()
+    runner.warm_up("ansible-runner", "pass")
+    (server,) = runner.servers()
+    with runner.start("ansible-runner", "import os, time; print(os.getpid(), flush=True); time.sleep(60)") as client:
+        assert client.stdout
+        pid = int(client.stdout.readline())
+        os.kill(server, signal.SIGKILL)
+        _, error = client.communicate(timeout=10)
+    assert client.returncode == 1
+    assert "server died" in error
+    wait_for(lambda: not alive(pid))
+    assert not runner.is_warm()
+    wait_for(runner.is_warm)
+
+
+def test_a_sick_server_is_passed_by_and_replaced(fresh: Fresh) -> None:
+    runner = fresh()
+    runner.warm_up("ansible-runner", "pass")
+    (sick,) = runner.servers()
+    os.kill(sick, signal.SIGSTOP)
+    begin = time.monotonic()
+    assert not runner.is_warm()
+    assert time.monotonic() - begin < 3  # a second of patience, and the program itself
+    wait_for(lambda: len(runner.servers()) == 2)
+    wait_for(runner.is_warm)
+    os.kill(sick, signal.SIGCONT)
+    wait_for(lambda: not alive(sick))
+    assert runner.is_warm()
+
+
+def test_asked_to_go_it_takes_its_runs_with_it(fresh: Fresh) -> None:
+    runner = fresh()
+    runner.warm_up("ansible-runner", "pass")
+    with runner.start("ansible-runner", "import os, time; print(os.getpid(), flush=True); time.sleep(60)") as client:
+        assert client.stdout
+        pid = int(client.stdout.readline())
+        runner.stop()
+        client.communicate(timeout=10)
+    assert not alive(pid)
+    assert not runner.sockets()
+
+
+def test_one_server_for_each_configuration(fresh: Fresh, tmp_path: Path) -> None:
+    runner = fresh()
+    runner.warm_up("ansible-runner", "pass")
+    assert not runner.is_warm(ANSIBLE_FORKS="7")
+    assert not runner.is_warm(LC_TIME="C")
+    wait_for(lambda: len(runner.sockets()) == 3)
+    assert runner.is_warm(ANSIBLE_FORKS="7")
+    assert runner.is_warm(LC_TIME="C")
+    assert runner.is_warm(ANSIBLE_ROLES_PATH="/some", ANSIBLE_CACHE_PLUGIN_CONNECTION="/other", KUBECONFIG="/third")
+    (runner.home.parent / ".ansible.cfg").write_text("[defaults]\n")
+    assert not runner.is_warm()
+    assert len(set(runner.servers())) <= 4
+
+
+def test_there_are_never_more_than_so_many(fresh: Fresh) -> None:
+    runner = fresh(WARM_RUNNER_SERVERS="1")
+    runner.warm_up("ansible-runner", "pass")
+    assert not runner.is_warm(ANSIBLE_FORKS="7")
+    time.sleep(0.5)
+    assert len(runner.servers()) == 1
+    assert runner.is_warm()
+
+
+def test_a_worn_out_server_has_a_successor_without_a_slow_run(fresh: Fresh) -> None:
+    runner = fresh(WARM_RUNNER_FORKS="3")
+    runner.warm_up("ansible-runner", "pass")
+    (first,) = runner.servers()
+    with runner.start("ansible-runner", "sys.stdin.read(); print('done')") as client:
+        seen: set[str] = set()
+        while alive(first) and len(seen) < 2:
+            done = runner.probe("import os; print(os.getppid(), 'warm_runner.server' in sys.modules)")
+            parent, is_warm = done.stdout.split()
+            assert is_warm == "True"
+            seen.add(parent)
+        assert alive(first)  # it still has a run
+        assert client.communicate("", timeout=10)[0] == "done\n"
+    wait_for(lambda: not alive(first))
+
+
+def test_an_idle_server_goes(fresh: Fresh) -> None:
+    runner = fresh(WARM_RUNNER_IDLE="1")
+    runner.warm_up("ansible-runner", "pass")
+    wait_for(lambda: not runner.servers())
+    assert not runner.sockets()
+
+
+def test_a_server_that_cannot_start_is_not_tried_again_and_again(fresh: Fresh, tmp_path: Path) -> None:
+    runner = fresh(PYTHONPATH=str(tmp_path))
+    (tmp_path / "ansible_runner").mkdir()
+    (tmp_path / "ansible_runner/__init__.py").write_text(f"open('{tmp_path}/tried', 'a').write('x'); 1 / 0")
+    for _ in range(3):
+        assert not runner.is_warm()
+        wait_for((tmp_path / "tried").exists)
+        wait_for(lambda: not runner.servers())
+    assert (tmp_path / "tried").read_text() == "x"
+    assert "ZeroDivisionError" in "".join(path.read_text() for path in runner.home.glob("*.log"))

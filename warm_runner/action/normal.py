@@ -1,0 +1,213 @@
+"""Runs a Python module in a fork of this process, instead of in a Python of its own.
+
+Ansible takes this for its own action plugin `normal` when the folder is in ANSIBLE_ACTION_PLUGINS. It is that plugin,
+but for one thing: where the module would be packed, sent through a shell to the very Python that we are, and unpacked
+there, it is run as it lies on disk. Whatever is not as simple as that goes the usual way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import locale
+import os
+import selectors
+import signal
+import sys
+import weakref
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from multiprocessing import util
+from types import CodeType, ModuleType
+from typing import Any, NoReturn
+
+import ansible.plugins.action
+from ansible import constants
+from ansible.executor import module_common
+from ansible.module_utils import basic
+from ansible.module_utils.common import warnings
+from ansible.module_utils.common.text.converters import to_text
+from ansible.parsing.ajson import AnsibleJSONEncoder
+from ansible.plugins.loader import module_utils_loader
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+try:
+    from warm_runner import process
+finally:
+    del sys.path[0]
+
+
+# In the words of the program that Ansible packs a module into.
+_NO_EXIT = '{"msg": "New-style module did not handle its own exit", "failed": true}'
+
+
+def _stock() -> Any:
+    """Ansible's own plugin; the name by which it is imported is taken by us."""
+    path = os.path.join(os.path.dirname(ansible.plugins.action.__file__), "normal.py")
+    module = ModuleType("warm_runner_stock_normal")
+    SourceFileLoader(module.__name__, path).exec_module(module)
+    return module.ActionModule
+
+
+@dataclass(frozen=True)
+class Call:
+    """A module that is to be run here. Ansible passes it on where the packed module would be."""
+
+    path: str
+    package: str
+    code: CodeType
+    arguments: bytes
+    environment: dict[str, str]
+    cwd: str
+
+
+class ActionModule(_stock()):  # type: ignore[misc]
+    def _configure_module(self, module_name: str, module_args: Any, task_vars: Any) -> Any:
+        try:
+            call = self._call(module_name, module_args, task_vars)
+        except Exception:  # what is wrong is said by the usual way
+            call = None
+        if call is None:
+            return super()._configure_module(module_name, module_args, task_vars)
+        return "new", f"#!{sys.executable}", call, call.path
+
+    def _low_level_execute_command(self, cmd: Any, sudoable: bool = True, in_data: Any = None, **options: Any) -> Any:
+        if not isinstance(in_data, Call):
+            return super()._low_level_execute_command(cmd, sudoable=sudoable, in_data=in_data, **options)
+        code, output, errors = _run(in_data)
+        out, err = (to_text(text, errors="surrogate_then_replace") for text in (output, errors))
+        return {
+            "rc": code,
+            "stdout": out,
+            "stdout_lines": out.splitlines(),
+            "stderr": err,
+            "stderr_lines": err.splitlines(),
+        }
+
+    def _call(self, module_name: str, module_args: Any, task_vars: Any) -> Call | None:
+        """How to run the module here; None when it is not as simple as that."""
+        if (
+            os.environ.get("WARM_RUNNER") == "off"
+            or "_ANSIBLE_COVERAGE_CONFIG" in os.environ
+            or self._connection.transport != "local"
+            or self._connection.become
+            or self._task.async_val
+            or self._task.delegate_to
+            or not self._is_pipelining_enabled("new")
+            or constants.config.get_config_value("PYTHON_MODULE_RLIMIT_NOFILE", variables=task_vars)
+            or _other_module_utils()
+        ):
+            return None
+        found = self._shared_loader_obj.module_loader.find_plugin_with_context(
+            module_name, ".py", collection_list=self._task.collections
+        )
+        path = found.plugin_resolved_path
+        with open(path, "rb") as file:
+            source = file.read()
+        code = compiled(source, path)
+        if code is None:
+            return None
+        asked, options = module_common._extract_interpreter(source)
+        shebang = module_common._get_shebang(asked or "/usr/bin/python", task_vars, self._templar, options)
+        if shebang != (f"#!{sys.executable}", sys.executable):
+            return None
+        environment: dict[str, Any] = {}
+        self._compute_environment_string(environment)
+        if any(name.startswith(("PYTHON", "LANG", "LC_", "LD_")) for name in environment):
+            return None  # they matter when a process starts
+        arguments = json.dumps({"ANSIBLE_MODULE_ARGS": module_args}, cls=AnsibleJSONEncoder, vault_to_text=True)
+        try:
+            name = module_common._get_ansible_module_fqn(path)
+        except ValueError:  # in a role or a library folder
+            name = f"ansible.modules.{module_name}"
+        return Call(
+            path,
+            name.rpartition(".")[0],
+            code,
+            arguments.encode(),
+            {key: str(value) for key, value in environment.items()},
+            self._loader.get_basedir(),
+        )
+
+
+@functools.cache
+def compiled(source: bytes, path: str) -> CodeType | None:
+    """The code of a module; None for one that Ansible would treat otherwise, or that looks for the packed module."""
+    if (
+        module_common._is_binary(source)
+        or module_common.REPLACER in source
+        or b"respawn_module" in source
+        or not module_common.NEW_STYLE_PYTHON_MODULE_RE.search(source)
+    ):
+        return None
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        return SourceFileLoader("__main__", path).get_code("__main__")
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def _other_module_utils() -> bool:
+    """Whether there are folders from which a packed module would get other module_utils than we import."""
+    core = os.path.dirname(basic.__file__)
+    return any(path != core and os.path.isdir(path) for path in module_utils_loader._get_paths(subdirs=False))
+
+
+def _run(call: Call) -> tuple[int, bytes, bytes]:
+    """Exit code (as a shell would say it), output and error output."""
+    (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become_module(call, out_end, err_end)
+    os.close(out_end)
+    os.close(err_end)
+    try:
+        said: dict[int, list[bytes]] = {out: [], err: []}
+        with selectors.PollSelector() as selector:
+            for fd in said:
+                selector.register(fd, selectors.EVENT_READ)
+            while selector.get_map():
+                for ready, _ in selector.select():
+                    data = os.read(ready.fd, 65536)
+                    said[ready.fd].append(data)
+                    if not data:
+                        selector.unregister(ready.fd)
+        _, status = os.waitpid(pid, 0)
+        pid = 0
+    finally:
+        os.close(out)
+        os.close(err)
+        if pid:  # the task's timeout
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if code < 0 else code, b"".join(said[out]), b"".join(said[err])
+
+
+def _become_module(call: Call, out: int, err: int) -> NoReturn:
+    """The fork becomes the process that the module would have had."""
+    try:
+        for number, fd in enumerate((os.open("/dev/null", os.O_RDONLY), out, err)):
+            os.dup2(fd, number)
+        os.closerange(3, 65536)
+        process.default_signals()
+        process.open_streams()
+        # What this process wants to have done at its own end.
+        atexit._clear()
+        atexit.register(util._exit_function)  # type: ignore[attr-defined]
+        weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+        weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
+        # Ansible has set all of it.
+        locale.setlocale(locale.LC_ALL, "C")
+        locale.setlocale(locale.LC_CTYPE, "")
+        os.environ.update({"PWD": call.cwd} | call.environment)  # a shell sets the former
+        os.chdir(call.cwd)
+        del sys.path[0]  # the script's folder
+        sys.argv = [call.path]
+        warnings._global_warnings.clear()
+        warnings._global_deprecations.clear()
+        basic._ANSIBLE_ARGS = call.arguments
+        process.run(call.code, call.path, call.package, _NO_EXIT)
+    finally:
+        os._exit(1)

@@ -1,0 +1,151 @@
+"""The programs that are kept warm: what a server loads beforehand, and what a fork must have anew.
+
+Nothing is run beforehand, only loaded: so there is no state of an earlier run, only caches of what is on disk.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import io
+import os
+import secrets
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Program:
+    """`preload` is called once in the server, `reset` in each fork before the program's script is run."""
+
+    preload: Callable[[], None]
+    reset: Callable[[], None]
+
+
+def _preload_runner() -> None:
+    # It reads the environment and makes a default run's name when it is imported: that is for the fork.
+    importlib.import_module("ansible_runner.__main__")
+    del sys.modules["ansible_runner.__main__"]
+
+    from ptyprocess import PtyProcess  # type: ignore[import-untyped]
+
+    stock_close = PtyProcess.close
+
+    def close(self: Any, force: bool = True) -> None:
+        if not self.closed and not self.isalive():
+            self.delayafterclose = 0  # 0.1 s, for the kernel to notice an end that we have already seen
+        stock_close(self, force)
+
+    PtyProcess.close = close
+
+
+def _reset_runner() -> None:
+    pass
+
+
+# What almost every play uses. Others are loaded by the run itself.
+_PLUGINS = {
+    "action": ("assert", "debug", "fail", "include_vars", "normal", "set_fact"),
+    "cache": ("jsonfile", "memory"),
+    "callback": ("default", "junit", "minimal", "oneline", "tree"),
+    "inventory": ("auto", "host_list", "ini", "yaml"),
+    "strategy": ("linear",),
+    "vars": ("host_group_vars",),
+}
+_ALL_PLUGINS = ("become", "connection", "shell")  # Ansible loads all of these in each run
+_said_at_import: list[str] = []
+
+
+def _preload_playbook() -> None:
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        from ansible import constants
+    _said_at_import.append(said.getvalue())
+    if _settings(constants, os.getcwd()) != _settings(constants, "/"):
+        sys.exit("the configuration depends on the working directory; it is not served warm")
+
+    import ansible.cli.playbook
+    import ansible.executor.process.worker
+    import ansible.executor.task_queue_manager  # noqa: F401
+    from ansible.parsing.dataloader import DataLoader
+    from ansible.plugins import loader
+    from ansible.template import Templar
+
+    noise = (list(constants.config.WARNINGS), list(constants.config.DEPRECATED))
+    loader.init_plugin_loader()
+    warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
+    for kind, names in _PLUGINS.items():
+        for name in names:
+            getattr(loader, f"{kind}_loader").get(name, class_only=True)
+    for kind in _ALL_PLUGINS:
+        list(getattr(loader, f"{kind}_loader").all(class_only=True))
+    loader.vars_loader._clear_caches()  # it keeps what it was asked for, and in that order
+    Templar(DataLoader(), {"some": "value"}).template("{{ some | default('') is defined and lookup('env', 'HOME') }}")
+    for name in filter(None, os.environ.get("WARM_RUNNER_PRELOAD", "").split(",")):
+        try:
+            _preload_module(importlib.import_module(name.strip()))
+        except ImportError as error:
+            print(f"WARM_RUNNER_PRELOAD: {error}", file=sys.stderr)
+    constants.config.WARNINGS, constants.config.DEPRECATED = set(noise[0]), noise[1]
+    _load_the_file_that_is_meant(loader.PluginLoader)
+
+
+def _settings(constants: Any, cwd: str) -> list[object]:
+    """All settings but the temporary directory, which is a new one each time."""
+    before = os.getcwd()
+    os.chdir(cwd)
+    try:
+        names = [name for name in constants.config.get_configuration_definitions() if name != "DEFAULT_LOCAL_TMP"]
+        return [constants.config.get_config_value(name, variables=vars(constants)) for name in names]
+    finally:
+        os.chdir(before)
+
+
+def _preload_module(module: ModuleType) -> None:
+    """Of an Ansible module, keep the code that action/normal.py will run."""
+    plugin = sys.modules["ansible.plugins.action.normal"]
+    if ".plugins.modules." in module.__name__ and hasattr(plugin, "compiled") and module.__file__:
+        with open(module.__file__, "rb") as file:
+            plugin.compiled(file.read(), module.__file__)
+
+
+def _load_the_file_that_is_meant(plugin_loader: Any) -> None:
+    """Ansible takes a plugin that is loaded under the name; with some loaded beforehand, that may be another one."""
+    stock_load = plugin_loader._load_module_source
+    loaded = {name: module.__file__ for name, module in sys.modules.items() if name.startswith("ansible.plugins.")}
+
+    def load(self: Any, name: str, path: str) -> Any:
+        full_name = f"{self.package}.{name}"
+        if loaded.pop(full_name, path) != path:
+            sys.modules.pop(full_name, None)
+        return stock_load(self, name, path)
+
+    plugin_loader._load_module_source = load
+
+
+def _reset_playbook() -> None:
+    import ansible.cli
+    import ansible.utils.color
+    import ansible.utils.vars
+    from ansible import constants
+    from ansible.config.manager import cleanup_tmp_file
+    from ansible.utils.display import Display
+
+    sys.stderr.writelines(_said_at_import)
+    ansible.cli.check_blocking_io()
+    atexit.unregister(cleanup_tmp_file)  # the server's directory
+    for name in ("CACHE_PLUGIN_CONNECTION", "DEFAULT_LOCAL_TMP", "DEFAULT_ROLES_PATH"):
+        constants.set_constant(name, constants.config.get_config_value(name, variables=vars(constants)))
+    ansible.utils.vars.random_int = secrets.token_hex(4)
+    importlib.reload(ansible.utils.color)  # depends on stdout
+    Display().__init__()  # so does this; and it remembers what it has said
+
+
+PROGRAMS = {
+    "ansible-playbook": Program(_preload_playbook, _reset_playbook),
+    "ansible-runner": Program(_preload_runner, _reset_runner),
+}
