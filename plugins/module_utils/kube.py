@@ -49,6 +49,7 @@ class Kube:
     def __init__(
         self, server: str, *, tls: ssl.SSLContext | None = None, token: str | None = None, timeout: float = 10
     ) -> None:
+        self._settings = (server, tls, token, timeout)
         parts = urlsplit(server)
         self._base = parts.path.rstrip("/")
         self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
@@ -58,6 +59,11 @@ class Kube:
             if parts.scheme == "https"
             else http.client.HTTPConnection(host, port or 80, timeout=timeout)
         )
+
+    def another(self) -> Kube:
+        """Another connection, for another thread."""
+        server, tls, token, timeout = self._settings
+        return Kube(server, tls=tls, token=token, timeout=timeout)
 
     def get(self, kind: str, namespace: str | None, name: str) -> Manifest | None:
         """The object, or None when there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,25 +21,19 @@ _TIMEOUT = 1.5  # seconds for one question to a member
 
 
 def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed:
-    """A picture of the cluster now."""
-    namespace = cluster.namespace
-    names = (
-        ("Service", cluster.peer_service),
-        ("Service", cluster.client_service),
-        ("ConfigMap", cluster.config_map),
-        ("PodDisruptionBudget", cluster.name),
-        ("StatefulSet", cluster.name),
-    )
-    found = {f"{kind}/{name}": kube.get(kind, namespace, name) for kind, name in names}
-    pods = tuple(_pod(pod) for pod in kube.list("Pod", namespace, cluster.selector))
-    claims = tuple(_claim(claim) for claim in kube.list("PersistentVolumeClaim", namespace, cluster.selector))
-    now = datetime.now(UTC)
-    tls_secrets = {name: kube.get("Secret", namespace, name) for name in secrets.secret_names(cluster)}
-    answers, members = _ask(cluster, pods, tls_secrets.get(cluster.secret("operator")))
+    """A picture of the cluster now. Members are asked while the objects are read."""
+    now, operator = datetime.now(UTC), cluster.secret("operator")
+    with ThreadPoolExecutor(1) as aside:
+        reading = aside.submit(_read, kube.another(), cluster)
+        pods = tuple(_pod(pod) for pod in kube.list("Pod", cluster.namespace, cluster.selector))
+        credentials = kube.get("Secret", cluster.namespace, operator) if cluster.tls.enabled else None
+        answers, members = _ask(cluster, pods, credentials)
+        objects, claims, found = reading.result()
+    tls_secrets = {name: credentials if name == operator else found.get(name) for name in secrets.secret_names(cluster)}
     return Observed(
         now=now,
         cluster_id=status.get("clusterID"),
-        objects={key: value for key, value in found.items() if value},
+        objects=objects,
         pods=pods,
         claims=claims,
         answers=answers,
@@ -46,6 +41,22 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         certificates=secrets.check(cluster, tls_secrets, secrets.cluster_domain(), now),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
     )
+
+
+def _read(kube: Kube, cluster: Cluster) -> tuple[dict[str, Manifest], tuple[Claim, ...], dict[str, Manifest | None]]:
+    """The objects that make the cluster, its claims, and its Secrets but the operator's own."""
+    names = (
+        ("Service", cluster.peer_service),
+        ("Service", cluster.client_service),
+        ("ConfigMap", cluster.config_map),
+        ("PodDisruptionBudget", cluster.name),
+        ("StatefulSet", cluster.name),
+    )
+    found = {f"{kind}/{name}": kube.get(kind, cluster.namespace, name) for kind, name in names}
+    claims = tuple(_claim(claim) for claim in kube.list("PersistentVolumeClaim", cluster.namespace, cluster.selector))
+    others = [name for name in secrets.secret_names(cluster) if name != cluster.secret("operator")]
+    own = {name: kube.get("Secret", cluster.namespace, name) for name in others}
+    return {key: value for key, value in found.items() if value}, claims, own
 
 
 def _ask(
