@@ -18,6 +18,8 @@ export ETCDOPS_CACHE := $(CACHE)
 export PATH := $(VENV)/bin:$(PATH)
 # Our own collection (the checkout itself) and kubernetes.core.
 export PYTHONPATH := $(CURDIR):$(CURDIR)/.build/collections
+# ansible-lint and Molecule link the collection that they work on into Ansible's home: one for each checkout.
+export ANSIBLE_HOME := $(CURDIR)/.build/ansible
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.build/collections:$(VENV)/collections
 
 .PHONY: help
