@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,13 @@ _PROBE = f"""#!{sys.executable}
 import sys
 exec(sys.argv[1])
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heard_signals() -> None:
+    """In the background, and under nohup, tests are started deaf; the commands that they start must not be."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
