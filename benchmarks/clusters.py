@@ -17,7 +17,7 @@ def cluster(where: str, name: str, size: int = 3) -> Manifest:
 def small(where: str, name: str) -> Manifest:
     """The least that is a cluster: one member, in memory, with TLS."""
     # etcd reserves two log files of 64 MB each when it starts.
-    storage = {"type": "Memory", "size": "128Mi"}
+    storage = {"type": "Memory", "size": "256Mi"}
     return _resource(where, name) | {"spec": {"size": 1, "version": VERSION, "storage": storage}}
 
 

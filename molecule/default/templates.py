@@ -50,7 +50,7 @@ def _resource(namespace: str, name: str) -> dict[str, Any]:
         "apiVersion": "etcdops.dev/v1beta1",
         "kind": "EtcdCluster",
         "metadata": {"namespace": namespace, "name": name},
-        "spec": {"size": 1, "version": "3.6.16", "storage": {"type": "Memory", "size": "64Mi"}},
+        "spec": {"size": 1, "version": "3.6.16", "storage": {"type": "Memory", "size": "256Mi"}},
     }
 
 

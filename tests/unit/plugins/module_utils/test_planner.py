@@ -241,10 +241,10 @@ def test_pods_of_a_corrected_spec_are_made_anew_before_the_first_quorum_only() -
 
 
 def test_memory_storage_has_no_claims() -> None:
-    first = plan(replace(CLUSTER, storage=Storage("Memory", "64Mi")), _nothing())
+    first = plan(replace(CLUSTER, storage=Storage("Memory", "256Mi")), _nothing())
     spec = first.apply[-1]["spec"]
     assert "volumeClaimTemplates" not in spec
-    assert {"name": "data", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}} in spec["template"]["spec"][
+    assert {"name": "data", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}} in spec["template"]["spec"][
         "volumes"
     ]
 
