@@ -11,24 +11,10 @@ description:
   - Makes the authorities and certificates of an EtcdCluster with managed TLS, each in a Secret, and renews those that
     come near their end. An authority that is there is never replaced.
   - Nothing of the keys is returned or logged.
-  - Meant for the operator. It needs a Kubernetes cluster with the custom resource.
 author: The etcdops authors
-options:
-  namespace:
-    description: The namespace of the EtcdCluster.
-    type: str
-    required: true
-  name:
-    description: Its name.
-    type: str
-    required: true
-attributes:
-  check_mode:
-    description: Can run in check_mode and tell what it would do without changing anything.
-    support: full
-  diff_mode:
-    description: Returns details on what has changed in diff mode.
-    support: none
+extends_documentation_fragment:
+  - etcdops.etcd.kube
+  - etcdops.etcd.kube.etcdcluster
 """
 
 EXAMPLES = r"""

@@ -10,29 +10,16 @@ short_description: Have the operator look at an EtcdCluster because readiness ch
 description:
   - Writes the names of the ready pods into an annotation of the EtcdCluster. The operator watches annotations, so it
     looks at once; when the same pods are ready as before nothing is written, and it is left in peace.
-  - Meant for the operator. It needs a Kubernetes cluster with the custom resource.
 author: The etcdops authors
 options:
-  namespace:
-    description: The namespace of the EtcdCluster.
-    type: str
-    required: true
-  name:
-    description: Its name.
-    type: str
-    required: true
   endpoints:
     description: The endpoints of an EndpointSlice.
     type: list
     elements: dict
     required: true
-attributes:
-  check_mode:
-    description: Can run in check_mode and tell what it would do without changing anything.
-    support: full
-  diff_mode:
-    description: Returns details on what has changed in diff mode.
-    support: none
+extends_documentation_fragment:
+  - etcdops.etcd.kube
+  - etcdops.etcd.kube.etcdcluster
 """
 
 EXAMPLES = r"""

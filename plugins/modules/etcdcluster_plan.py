@@ -11,24 +11,10 @@ description:
   - Reads the EtcdCluster, the objects that belong to it and the answers of every member; decides on exactly one step;
     writes the status and events where they changed.
   - The step itself is not taken; the role C(etcdcluster) does that.
-  - Meant for the operator. It needs a Kubernetes cluster with the custom resource.
 author: The etcdops authors
-options:
-  namespace:
-    description: The namespace of the EtcdCluster.
-    type: str
-    required: true
-  name:
-    description: Its name.
-    type: str
-    required: true
-attributes:
-  check_mode:
-    description: Can run in check_mode and tell what it would do without changing anything.
-    support: full
-  diff_mode:
-    description: Returns details on what has changed in diff mode.
-    support: none
+extends_documentation_fragment:
+  - etcdops.etcd.kube
+  - etcdops.etcd.kube.etcdcluster
 """
 
 EXAMPLES = r"""

@@ -17,13 +17,8 @@ options:
     type: list
     elements: dict
     required: true
-attributes:
-  check_mode:
-    description: Can run in check_mode and tell what it would do without changing anything.
-    support: full
-  diff_mode:
-    description: Returns details on what has changed in diff mode.
-    support: none
+extends_documentation_fragment:
+  - etcdops.etcd.kube
 """
 
 EXAMPLES = r"""
