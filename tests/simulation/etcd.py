@@ -65,7 +65,7 @@ class Process:
 class Etcd:
     random: Random
     members: dict[int, Member] = field(default_factory=dict)
-    running: list[Process] = field(default_factory=list)
+    running: dict[int, Process] = field(default_factory=dict)  # by member ID
     voted: set[int] = field(default_factory=set)  # every ID that ever ran as a voter
     leader: int = 0
     term: int = 1
@@ -75,7 +75,8 @@ class Etcd:
     # -- who is there
 
     def process(self, member_id: int) -> Process | None:
-        return next((one for one in self.running if one.data.member == member_id and one.connected), None)
+        found = self.running.get(member_id)
+        return found if found and found.connected else None
 
     @property
     def voters(self) -> list[Member]:
@@ -84,8 +85,7 @@ class Etcd:
     @property
     def connected(self) -> list[Process]:
         """The voters that run and see each other."""
-        found = (self.process(member.id) for member in self.voters)
-        return [one for one in found if one]
+        return [one for member in self.voters if (one := self.process(member.id))]
 
     @property
     def has_quorum(self) -> bool:
@@ -94,8 +94,10 @@ class Etcd:
     @property
     def leading(self) -> Process | None:
         """The leader, if it leads a quorum of which it is one."""
-        found = next((one for one in self.connected if one.data.member == self.leader), None)
-        return found if self.has_quorum else None
+        voters = self.connected
+        if len(voters) < quorum(len(self.voters)):
+            return None
+        return next((one for one in voters if one.data.member == self.leader), None)
 
     def serves(self, process: Process) -> bool:
         """Would it answer a linearizable read? Of a learner: does it follow a leader?"""
@@ -128,13 +130,13 @@ class Etcd:
         if data.cluster == CLUSTER_ID and data.member not in self.members and self.connected:
             return REMOVED
         process = Process(pod, data, now)
-        self.running.append(process)
+        self.running[data.member] = process
         if any(member.id == data.member for member in self.voters):
             self.voted.add(data.member)
         return process
 
     def stop(self, process: Process) -> None:
-        self.running.remove(process)
+        del self.running[process.data.member]
 
     def _without_data(self, pod: str, state: str, initial: dict[str, str]) -> Data | str:
         """A member that starts for the first time, or thinks that it does."""
@@ -143,9 +145,10 @@ class Etcd:
             if not self.members:
                 found = [Member(number, name, (url,), (), False) for number, (name, url) in enumerate(initial.items(), 1)]
                 self.members = {member.id: member for member in found}
-            member = next(member for member in self.members.values() if initial[pod] in member.peer_urls)
-            if member.client_urls and reachable:
-                return BOOTSTRAPPED
+            known = [member for member in self.members.values() if initial[pod] in member.peer_urls]
+            if not known or (known[0].client_urls and reachable):
+                return BOOTSTRAPPED if known else REMOVED
+            member = known[0]
         else:
             if not reachable:
                 return NO_INFO
@@ -167,8 +170,9 @@ class Etcd:
         if leader is None:
             self.leader = 0
             return [self._elect] if self.has_quorum else []
-        behind = [one for one in self.running if one.data.log < leader.data.log and self.serves(one)]
-        unnamed = [one for one in self.running if self.serves(one) and not self.members[one.data.member].client_urls]
+        following = [one for one in self.running.values() if one.connected and one.data.member in self.members]
+        behind = [one for one in following if one.data.log < leader.data.log]
+        unnamed = [one for one in following if not self.members[one.data.member].client_urls]
         return [
             *(lambda one=one: self._catch_up(one, leader) for one in behind),
             *(lambda one=one: self._publish(one) for one in unnamed),

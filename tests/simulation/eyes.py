@@ -23,16 +23,23 @@ def look(kubernetes: Kubernetes, status: Mapping[str, Any], deaf: frozenset[str]
     now, nodes = moment(kubernetes.now), observe._nodes(cast(Kube, _Nodes(kubernetes)), pods, claims, answers)
     return Observed(
         now=now,
-        cluster_id=status.get("clusterID"),
-        phase=status.get("phase", ""),
-        degraded_since=observe._degraded_since(status),
-        join=observe._join(status.get("join")),
+        **remembered(status),
         objects=dict(kubernetes.objects),
         pods=tuple(observe._pod(pod, nodes, now) for pod in pods),
         claims=tuple(observe._claim(claim, nodes) for claim in claims),
         answers=answers,
         members=kubernetes.etcd.list if tells else None,
     )
+
+
+def remembered(status: Mapping[str, Any]) -> dict[str, Any]:
+    """What only the status knows."""
+    return {
+        "cluster_id": status.get("clusterID"),
+        "phase": status.get("phase", ""),
+        "degraded_since": observe._degraded_since(status),
+        "join": observe._join(status.get("join")),
+    }
 
 
 class _Nodes:

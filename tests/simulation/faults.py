@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
 
@@ -53,7 +54,7 @@ class Faults:
         for member in [member for member in etcd.members.values() if "stranger" in member.peer_urls[0]]:
             self.say(f"a person removes the stranger {member.id:x}")
             del etcd.members[member.id]
-            etcd.running = [one for one in etcd.running if one.data.member != member.id]
+            etcd.running.pop(member.id, None)
 
     def intact(self, member_id: int) -> bool:
         """Is a member's data on a disk that a pod can use?"""
@@ -92,12 +93,16 @@ class Faults:
             self.kubernetes.crash(pod)
 
     def _may_lose(self, pods: list[Pod]) -> bool:
-        """Not before the configuration is sealed, and mostly not the quorum's."""
-        files = self.kubernetes.objects.get(f"ConfigMap/{self.kubernetes.cluster.config_map}", {}).get("data", {})
+        """Not before the configuration is sealed, which takes one look, and mostly not the quorum's."""
+        cluster, etcd = self.kubernetes.cluster, self.kubernetes.etcd
+        files = self.kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
         if pods and any('"new"' in text for text in files.values()):
             return False
-        etcd = self.kubernetes.etcd
         losing = {pod.volume.data.member for pod in pods if pod.volume.data}
+        for member in etcd.voters:
+            text = files.get(file_name(member.name), "")
+            if member.id in losing and text and not is_sealed(cluster, member.name, text):
+                return False
         left = [member for member in etcd.voters if member.id not in losing and self.intact(member.id)]
         return not losing or len(left) >= quorum(len(etcd.voters)) or self.random.random() < 0.05
 
@@ -109,7 +114,7 @@ class Faults:
         if node is None or not others:
             return
         there = [other for other in self.kubernetes.pods.values() if other.node == pod.node]
-        if how == "gone" and not self._may_lose(there):
+        if not self._may_lose([other for other in there if how == "gone" or other.claim is None]):
             return
         self.say(f"{pod.node}: {how}")
         if how == "gone":
@@ -150,7 +155,7 @@ class Faults:
             return
         self.say(f"a stranger was added: {member_id:x}{', a learner' if learner else ''}")
         if not learner:
-            etcd.running.append(Process("stranger", Data(CLUSTER_ID, member_id), self.kubernetes.now))
+            etcd.running[member_id] = Process("stranger", Data(CLUSTER_ID, member_id), self.kubernetes.now)
             etcd.voted.add(member_id)
 
     def _foreign_claim(self) -> None:
@@ -159,7 +164,7 @@ class Faults:
         pods = {pod.claim.name for pod in self.kubernetes.pods.values() if pod.claim}
         if cluster.storage.type == "Persistent" and name not in self.kubernetes.claims and name not in pods:
             self.say(f"a foreign claim: {name}")
-            self.kubernetes.claims[name] = Claim(name, "uid-of-another", Volume(Data(0xDEF, 1, 5)))
+            self.kubernetes.claims[name] = Claim(name, "uid-of-another", Volume(Data(0xDEF, 0xDEF0 + self.random.getrandbits(12), 5)))
 
     def _is_foreign(self, claim: Claim) -> bool:
         return claim.cluster_uid != self.kubernetes.cluster.uid

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Change
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Observed
@@ -75,6 +76,15 @@ class Invariants:
             if data and data.member == member_id and not data.corrupt and not claim.deleting and node:
                 return node.state != "up"
         return True
+
+    def ran(self, seen: Observed) -> None:
+        """After a run nobody is open any more who had started before it."""
+        cluster = self.kubernetes.cluster
+        files = self.kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
+        for member in seen.members.members if seen.members and seen.cluster_id else ():
+            text = files.get(file_name(member.name), "")
+            started = member.client_urls and member in self.etcd.voters and text
+            self.check(not started or is_sealed(cluster, member.name, text), "who has started is sealed", member)
 
     # -- an effect
 

@@ -32,6 +32,7 @@ class Operator:
     before_effect: Callable[[str], None]  # the world moves on, or the operator crashes
     status: dict[str, Any] = field(default_factory=dict)
     last: Plan | None = None
+    refused: bool = False
 
     def run(self, cluster: Cluster, deaf: frozenset[str] = frozenset()) -> bool:
         """One reconcile; tells whether it had nothing to do and said nothing."""
@@ -39,6 +40,7 @@ class Operator:
         plan = self.last = planner.plan(cluster, seen)
         self.invariants.planned(cluster, seen, plan)
         after, news = self._told(cluster, seen, plan)
+        self.refused = False
         quiet = not news and not status.differs(after, self.status) and plan.step is Step.IDLE
         try:
             if status.differs(after, self.status):
@@ -49,8 +51,10 @@ class Operator:
                 role.run(plan.step, role_values, lambda name, arguments: self._module(cluster, name, arguments))
         except CrashError:
             return False
-        if plan.step is Step.IDLE:
+        if plan.step is Step.IDLE and not quiet:
             self._again(cluster, seen)
+        if not cluster.paused and not self.refused:
+            self.invariants.ran(seen)
         return quiet
 
     def _told(self, cluster: Cluster, seen: Observed, plan: Plan) -> tuple[dict[str, Any], list[status.Event]]:
@@ -58,14 +62,7 @@ class Operator:
 
     def _again(self, cluster: Cluster, seen: Observed) -> None:
         """Another look at the same things finds nothing more to do or to say."""
-        fresh = eyes.look(self.kubernetes, self.status)
-        seen = replace(
-            seen,
-            cluster_id=fresh.cluster_id,
-            phase=fresh.phase,
-            join=fresh.join,
-            degraded_since=fresh.degraded_since,
-        )
+        seen = replace(seen, **eyes.remembered(self.status))
         plan = planner.plan(cluster, seen)
         after, news = self._told(cluster, seen, plan)
         self.invariants.check(not news, "a second run has no event", news)
@@ -131,6 +128,7 @@ class Operator:
                     etcd.remove(change.member.id, now=now)
         except EtcdError as error:
             self.invariants.say(f"  refused: {error}")
+            self.refused = True
             return {"refused": str(error)}
         self.invariants.changed(change, had_quorum=had_quorum)
         return {"refused": ""}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
+from typing import Any
 
+import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils import config, manifests
 from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError, Member
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Step
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster, Storage, TlsSpec
 
-from .etcd import CLUSTER_ID, Data, Etcd, Process, ViolationError, Volume
+from .etcd import Etcd, ViolationError
 from .faults import Faults
 from .invariants import Invariants
-from .kubernetes import Claim, Kubernetes, Node
+from .kubernetes import Kubernetes, Node
 from .operator import CrashError, Operator
 
 _ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "edit": 2}
@@ -153,9 +158,30 @@ def play(seed: int, steps: int = 60) -> list[str]:
     """One schedule; the trace. ViolationError tells seed and trace."""
     world = World.make(seed)
     try:
-        world.run(steps)
+        with _remembering():
+            world.run(steps)
     except ViolationError as error:
         told = "\n".join(world.invariants.trace)
         message = f"{error}\nseed {seed}; python -m tests.simulation --seed {seed} plays it again:\n{told}"
         raise ViolationError(message) from None
     return world.invariants.trace
+
+
+@contextmanager
+def _remembering() -> Iterator[None]:
+    """Simulated clusters differ in little, and most of the time would go into making the same values again."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((config, "settings"), (manifests, "settings"), (manifests, "pod_template")):
+            patch.setattr(module, name, partial(_once, getattr(module, name)))
+        patch.setattr(config, "_file", partial(_once, config._file))
+        yield
+
+
+def _once(make: Callable[..., Any], cluster: Cluster, *arguments: Any) -> Any:
+    key = (make.__name__, cluster.storage.type, str(arguments))
+    if key not in _MADE:
+        _MADE[key] = make(cluster, *arguments)
+    return _MADE[key]
+
+
+_MADE: dict[tuple[str, str, str], Any] = {}
