@@ -18,6 +18,7 @@ from .observed import Answer, Claim, Join, Node, Observed, Pod
 from .spec import Cluster
 
 _TIMEOUT = 1.5  # seconds for one question to a member
+_CRASH_LOOP = timedelta(minutes=1)  # who has run for longer did not end because of what it started with
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
 
 
@@ -166,10 +167,18 @@ def _pod(pod: Manifest, nodes: Mapping[str, Node], now: datetime) -> Pod:
         scheduled=bool(pod["spec"].get("nodeName")),
         node=nodes.get(pod["spec"].get("nodeName", ""), Node.UNKNOWN),
         crashed=bool(ended) and "running" not in container.get("state", {}),
-        restarts=container.get("restartCount", 0),
+        restarts=container.get("restartCount", 0) if _ended_soon(ended) else 0,
         last_words=ended.get("message", "") if ended.get("exitCode") else "",
         out_of_memory=ended.get("reason") == "OOMKilled",
     )
+
+
+def _ended_soon(ended: Manifest) -> bool:
+    """Did etcd end as soon as it had started? Restarts are counted for a pod's whole life, reboots of its node too."""
+    if not ended.get("startedAt") or not ended.get("finishedAt"):
+        return False
+    ran = datetime.fromisoformat(ended["finishedAt"]) - datetime.fromisoformat(ended["startedAt"])
+    return ran < _CRASH_LOOP
 
 
 def _problem(status: Manifest, conditions: Mapping[str, Manifest]) -> str:
