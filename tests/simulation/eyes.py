@@ -66,7 +66,8 @@ def _answer(etcd: Etcd, pod: Pod, deaf: frozenset[str]) -> Answer:
 
 
 def _pod(pod: Pod) -> Manifest:
-    ended = {"terminated": {"exitCode": pod.code, "message": pod.last_words}} if pod.code else {}
+    times = {"startedAt": moment(pod.began).isoformat(), "finishedAt": moment(pod.ended).isoformat()}
+    ended = {"terminated": {"exitCode": pod.code, "message": pod.last_words, **times}} if pod.code else {}
     if pod.process:
         state: Manifest = {"running": {}}
     else:

@@ -73,8 +73,10 @@ class Faults:
                 self.kubernetes.delete_pod(pod)
 
     def _crash(self, pod: Pod) -> None:
+        """One that has run for a while may have been killed before, now and then."""
         if pod.process:
-            self.say(f"killed: {pod.name}")
+            pod.restarts += self.random.randint(0, 5) if self.kubernetes.now - pod.began > 60 else 0
+            self.say(f"killed: {pod.name}, after {pod.restarts} restarts")
             self.kubernetes.crash(pod)
 
     def _lose(self, pod: Pod, how: str) -> None:

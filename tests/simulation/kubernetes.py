@@ -56,6 +56,7 @@ class Pod:
     started: bool = False
     code: int = 0
     last_words: str = ""
+    began: int = 0
     ended: int = -_BACK_OFF
 
 
@@ -157,7 +158,7 @@ class Kubernetes:
         """A container starts, for the first time or again; its file is what the ConfigMap has at this moment."""
         files = self.objects.get(f"ConfigMap/{self.cluster.config_map}", {}).get("data", {})
         pod.restarts += pod.started
-        pod.started = True
+        pod.started, pod.began = True, self.now
         text = files.get(file_name(pod.name))
         if text is None:
             self.crash(pod, 1, "read /etc/etcd/etcd.yaml: is a directory")
