@@ -1,7 +1,7 @@
 """etcd, as far as membership goes: who is in the list, who runs with which data, who leads, what was acknowledged.
 
-A log is only its length: whatever was acknowledged is in the log of a quorum, so a leader whose log is shorter than what
-was acknowledged has lost writes. What a member does with and without data is as tried out on real etcd (DESIGN.md 5).
+A log is only its length: whatever was acknowledged is in the log of a quorum, so a leader whose log is shorter has lost
+writes. What a member does with and without data is as tried out on real etcd.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
@@ -112,7 +113,7 @@ class Etcd:
         )
 
     @property
-    def list(self) -> MemberList:
+    def member_list(self) -> MemberList:
         return MemberList(CLUSTER_ID, tuple(self.members.values()))
 
     # -- starting and stopping
@@ -143,8 +144,8 @@ class Etcd:
         reachable = any(self._at(url) for name, url in initial.items() if name != pod)
         if state == "new":
             if not self.members:
-                found = [Member(number, name, (url,), (), False) for number, (name, url) in enumerate(initial.items(), 1)]
-                self.members = {member.id: member for member in found}
+                listed = enumerate(initial.items(), 1)
+                self.members = {number: Member(number, name, (url,), (), False) for number, (name, url) in listed}
             known = [member for member in self.members.values() if initial[pod] in member.peer_urls]
             if not known or (known[0].client_urls and reachable):
                 return BOOTSTRAPPED if known else REMOVED
@@ -174,8 +175,8 @@ class Etcd:
         behind = [one for one in following if one.data.log < leader.data.log]
         unnamed = [one for one in following if not self.members[one.data.member].client_urls]
         return [
-            *(lambda one=one: self._catch_up(one, leader) for one in behind),
-            *(lambda one=one: self._publish(one) for one in unnamed),
+            *(partial(self._catch_up, one, leader) for one in behind),
+            *(partial(self._publish, one) for one in unnamed),
         ]
 
     def write(self) -> bool:
@@ -188,9 +189,7 @@ class Etcd:
     def _elect(self) -> None:
         """Anyone may win whose log is as long as those of a quorum."""
         voters = self.connected
-        able = [
-            one for one in voters if sum(o.data.log <= one.data.log for o in voters) >= quorum(len(self.voters))
-        ]
+        able = [one for one in voters if sum(o.data.log <= one.data.log for o in voters) >= quorum(len(self.voters))]
         winner = self.random.choice(able)
         self.leader, self.term = winner.data.member, self.term + 1
         if winner.data.log < self.acknowledged:

@@ -28,7 +28,7 @@ def look(kubernetes: Kubernetes, status: Mapping[str, Any], deaf: frozenset[str]
         pods=tuple(observe._pod(pod, nodes, now) for pod in pods),
         claims=tuple(observe._claim(claim, nodes) for claim in claims),
         answers=answers,
-        members=kubernetes.etcd.list if tells else None,
+        members=kubernetes.etcd.member_list if tells else None,
     )
 
 

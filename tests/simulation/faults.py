@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
@@ -166,7 +166,8 @@ class Faults:
         pods = {pod.claim.name for pod in self.kubernetes.pods.values() if pod.claim}
         if cluster.storage.type == "Persistent" and name not in self.kubernetes.claims and name not in pods:
             self.say(f"a foreign claim: {name}")
-            self.kubernetes.claims[name] = Claim(name, "uid-of-another", Volume(Data(0xDEF, 0xDEF0 + self.random.getrandbits(12), 5)))
+            data = Data(0xDEF, 0xDEF000 + self.random.getrandbits(12), 5)
+            self.kubernetes.claims[name] = Claim(name, "uid-of-another", Volume(data))
 
     def _is_foreign(self, claim: Claim) -> bool:
         return claim.cluster_uid != self.kubernetes.cluster.uid

@@ -10,10 +10,10 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_na
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Change
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Observed
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Step
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
 
-from .etcd import CLUSTER_ID, Etcd, Process, ViolationError
+from .etcd import Etcd, ViolationError
 from .kubernetes import Claim, Kubernetes, Pod
 
 
@@ -62,7 +62,8 @@ class Invariants:
         if going and going in {member.id for member in etcd.voters}:
             down = {member.id for member in unwell}
             self.check(not down or going in down, "no healthy voter is removed while another is down", unwell)
-            wanted = any(cluster.peer_url(cluster.pod_name(n)) in etcd.members[going].peer_urls for n in range(cluster.size))
+            ordinal = self._ordinal(cluster, etcd.members[going].peer_urls)
+            wanted = ordinal is not None and ordinal < cluster.size
             self.check(not wanted or self._is_lost(going), "only what is lost is replaced", etcd.members[going])
 
     def _is_lost(self, member_id: int) -> bool:
@@ -94,7 +95,8 @@ class Invariants:
             self.check(not opened, "`new` only before the first quorum", opened)
         if manifest["kind"] == "StatefulSet" and (replicas := manifest["spec"]["replicas"]):
             cluster = self.kubernetes.cluster
-            going = [m for m in self.etcd.voters if (n := self._ordinal(cluster, m.peer_urls)) is not None and n >= replicas]
+            ordinals = {member.id: self._ordinal(cluster, member.peer_urls) for member in self.etcd.voters}
+            going = [number for number in ordinals.values() if number is not None and number >= replicas]
             self.check(not going or not status.get("clusterID"), "a pod goes only after its member", going)
 
     def deletes_claim(self, claim: Claim) -> None:
@@ -115,8 +117,13 @@ class Invariants:
         self.check(self.etcd.has_quorum or not had_quorum, "no step costs the quorum", change)
         learners = [member for member in self.etcd.members.values() if member.is_learner]
         self.check(len(learners) <= 1, "one learner at a time", learners)
-        stranger = self._ordinal(self.kubernetes.cluster, change.member.peer_urls) is None
-        self.check(not stranger, "a stranger is never touched", change)
+        cluster = self.kubernetes.cluster
+        ordinal = self._ordinal(cluster, change.member.peer_urls)
+        self.check(ordinal is not None, "a stranger is never touched", change)
+        if change.action == "promote":
+            name = cluster.pod_name(ordinal or 0)
+            files = self.kubernetes.objects[f"ConfigMap/{cluster.config_map}"]["data"]
+            self.check(is_sealed(cluster, name, files.get(file_name(name), "")), "sealed before it votes", change)
 
     def _ours(self, name: str) -> bool:
         claim = self.kubernetes.claims.get(name)

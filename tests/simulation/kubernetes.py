@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name
@@ -15,7 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import TEMPLATE_HASH, UID_LABEL
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
 
-from .etcd import CLUSTER_ID, REMOVED, Etcd, Process, Volume
+from .etcd import CLUSTER_ID, REMOVED, Data, Etcd, Process, Volume
 
 _EVICTION = 300  # seconds until the pods of a node that is not heard of are deleted
 _BACK_OFF = 5  # seconds until a container that ended is started again
@@ -75,7 +76,8 @@ class Kubernetes:
     # -- what happens by itself
 
     def moves(self) -> list[Callable[[], None]]:
-        return [*self._controller(), *self._claims_end(), *(move for pod in self.pods.values() for move in self._of(pod))]
+        of_pods = (move for pod in self.pods.values() for move in self._of(pod))
+        return [*self._controller(), *self._claims_end(), *of_pods]
 
     def _controller(self) -> list[Callable[[], None]]:
         """The StatefulSet's: pods that are missing are made, those above `replicas` go."""
@@ -88,11 +90,11 @@ class Kubernetes:
         missing = [name for name in wanted if name not in self.pods]
         # A claim that is on its way out must be gone before its pod can be made.
         able = [name for name in missing if not (claim := self.claims.get(f"data-{name}")) or not claim.deleting]
-        pending = [pod for pod in self.pods.values() if pod.claim and not pod.node and pod.claim.name not in self.claims]
+        pending = [p for p in self.pods.values() if p.claim and not p.node and p.claim.name not in self.claims]
         return [
-            *(lambda pod=pod: self.delete_pod(pod) for pod in surplus),
-            *(lambda name=name: self._make(name, stateful_set) for name in able),
-            *(lambda pod=pod: self._claim_anew(pod, stateful_set) for pod in pending),
+            *(partial(self.delete_pod, pod) for pod in surplus),
+            *(partial(self._make, name, stateful_set) for name in able),
+            *(partial(self._claim_anew, pod, stateful_set) for pod in pending),
         ]
 
     def _make(self, name: str, stateful_set: Manifest) -> None:
@@ -116,30 +118,29 @@ class Kubernetes:
         """A claim goes when no pod uses it; one that is not scheduled yet does not."""
         used = {pod.claim.name for pod in self.pods.values() if pod.claim and pod.node}
         gone = [name for name, claim in self.claims.items() if claim.deleting and name not in used]
-        return [lambda name=name: self._drop(name) for name in gone]
+        return [partial(self._drop, name) for name in gone]
 
     def _drop(self, name: str) -> None:
         del self.claims[name]
 
     def _of(self, pod: Pod) -> list[Callable[[], None]]:
-        """What may become of a pod: the scheduler, the kubelet, the controllers of nodes."""
+        """What may become of a pod: the scheduler, the garbage collector, eviction, the kubelet."""
         node = self.nodes.get(pod.node)
-        if not pod.node:
-            if pod.deleting is not None:
-                return [lambda: self._end(pod)]
-            return [lambda: self._schedule(pod)] if self._places(pod) else []
-        if node is None:  # the garbage collector of pods
-            return [lambda: self._end(pod)]
+        if not pod.node and pod.deleting is None:
+            return [partial(self._schedule, pod)] if self._places(pod) else []
+        if node is None:
+            return [partial(self._end, pod)]
         if node.state != "up":
             late = pod.deleting is None and self.now - node.since > _EVICTION
-            return [lambda: self.delete_pod(pod)] if late else []
+            return [partial(self.delete_pod, pod)] if late else []
         if pod.deleting is not None:
-            return [lambda: self._end(pod)]
+            return [partial(self._end, pod)]
         if pod.process is None:
-            return [lambda: self._start(pod)] if self.now - pod.ended >= _BACK_OFF else []
-        data = pod.process.data
-        removed = data.cluster == CLUSTER_ID and data.member not in self.etcd.members and self.etcd.has_quorum
-        return [lambda: self.crash(pod, 1, REMOVED)] if removed else []
+            return [partial(self._start, pod)] if self.now - pod.ended >= _BACK_OFF else []
+        return [partial(self.crash, pod, 1, REMOVED)] if self._is_removed(pod.process.data) else []
+
+    def _is_removed(self, data: Data) -> bool:
+        return data.cluster == CLUSTER_ID and data.member not in self.etcd.members and self.etcd.has_quorum
 
     def _places(self, pod: Pod) -> list[str]:
         up = [name for name, node in self.nodes.items() if node.state == "up"]

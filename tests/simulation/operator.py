@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import planner, status
+from ansible_collections.etcdops.etcd.plugins.module_utils import planner
+from ansible_collections.etcdops.etcd.plugins.module_utils import status as told
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import decide
@@ -41,9 +42,9 @@ class Operator:
         self.invariants.planned(cluster, seen, plan)
         after, news = self._told(cluster, seen, plan)
         self.refused = False
-        quiet = not news and not status.differs(after, self.status) and plan.step is Step.IDLE
+        quiet = not news and not told.differs(after, self.status) and plan.step is Step.IDLE
         try:
-            if status.differs(after, self.status):
+            if told.differs(after, self.status):
                 self.before_effect(f"status {plan.phase}/{plan.reason}: {plan.message}")
                 self.status = {name: value for name, value in after.items() if value is not None}
             role_values = {"etcdcluster_plan": vars(plan), "ansible_operator_meta": {"namespace": "", "name": ""}}
@@ -57,8 +58,8 @@ class Operator:
             self.invariants.ran(seen)
         return quiet
 
-    def _told(self, cluster: Cluster, seen: Observed, plan: Plan) -> tuple[dict[str, Any], list[status.Event]]:
-        return status.status(cluster, seen, plan, self.status), status.events(cluster, plan, self.status)
+    def _told(self, cluster: Cluster, seen: Observed, plan: Plan) -> tuple[dict[str, Any], list[told.Event]]:
+        return told.status(cluster, seen, plan, self.status), told.events(cluster, plan, self.status)
 
     def _again(self, cluster: Cluster, seen: Observed) -> None:
         """Another look at the same things finds nothing more to do or to say."""
@@ -66,7 +67,7 @@ class Operator:
         plan = planner.plan(cluster, seen)
         after, news = self._told(cluster, seen, plan)
         self.invariants.check(not news, "a second run has no event", news)
-        self.invariants.check(not status.differs(after, self.status), "a second run writes no status", after)
+        self.invariants.check(not told.differs(after, self.status), "a second run writes no status", after)
         self.invariants.check(plan.step is Step.IDLE, "a second run has no step", plan)
 
     # -- the modules of the role
@@ -76,9 +77,11 @@ class Operator:
             for manifest in arguments["objects"]:
                 self._apply(manifest)
         elif name == "kube_delete":
-            delete = self._delete_claim if arguments["kind"] == "PersistentVolumeClaim" else self._delete_pod
             for each in arguments["names"]:
-                delete(each, force=arguments.get("force", False))
+                if arguments["kind"] == "PersistentVolumeClaim":
+                    self._delete_claim(each)
+                else:
+                    self._delete_pod(each, force=arguments.get("force", False))
         elif name == "etcdcluster_member":
             return self._member(cluster, {"pod": None, "id": None, **arguments})
         return {}
@@ -89,7 +92,7 @@ class Operator:
         self.kubernetes.objects[key] = manifest
         self.invariants.applied(manifest, self.status)
 
-    def _delete_claim(self, name: str, *, force: bool) -> None:
+    def _delete_claim(self, name: str) -> None:
         self.before_effect(f"delete claim {name}")
         if (claim := self.kubernetes.claims.get(name)) and not claim.deleting:
             self.invariants.deletes_claim(claim)
@@ -105,7 +108,7 @@ class Operator:
         """As etcdcluster_member does it: ask all again, decide, hand leadership over, change."""
         self.before_effect(f"member {arguments['state']} {arguments['pod'] or arguments['id']}")
         etcd, now = self.kubernetes.etcd, self.kubernetes.now
-        members = etcd.list.members
+        members = etcd.member_list.members
         processes = [pod.process for pod in self.kubernetes.pods.values() if pod.process]
         healthy = {one.data.member for one in processes if etcd.serves(one)}
         had_quorum = etcd.has_quorum

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -33,19 +33,19 @@ class World:
     kubernetes: Kubernetes
     invariants: Invariants
     faults: Faults
-    operator: Operator
+    operator: Operator = field(init=False)
     calm: bool = False  # no more faults
 
     @classmethod
     def make(cls, seed: int) -> World:
         random = Random(seed)  # noqa: S311
-        storage = Storage(random.choices(["Persistent", "Memory"], [5, 1])[0])
+        storage = Storage("Memory" if random.random() < 0.15 else "Persistent")
         size = random.choices([1, 2, 3, 4, 5, 7], [2, 1, 8, 1, 3, 1])[0]
         cluster = Cluster("e", "default", "uid-1", 1, size, "3.6.16", storage=storage, tls=TlsSpec("Disabled"))
         nodes = {f"node-{number}": Node() for number in range(4)}
         kubernetes = Kubernetes(random, Etcd(random), cluster, nodes=nodes)
         invariants = Invariants(kubernetes)
-        world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say), None)  # type: ignore[arg-type]
+        world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say))
         world.operator = Operator(kubernetes, invariants, world._before_effect)
         return world
 
@@ -140,7 +140,8 @@ class World:
         claims = {name for name, claim in kubernetes.claims.items() if claim.cluster_uid == cluster.uid}
         whole = {
             "voters": sorted(member.name for member in etcd.voters) == names and len(etcd.members) == len(names),
-            "files": all(is_sealed(cluster, n, files.get(file_name(n), "")) for n in names) and len(files) == len(names),
+            "files": sorted(files) == sorted(map(file_name, names))
+            and all(is_sealed(cluster, name, files[file_name(name)]) for name in names),
             "replicas": kubernetes.objects[f"StatefulSet/{cluster.name}"]["spec"]["replicas"] == cluster.size,
             "claims": claims == ({f"data-{name}" for name in names} if cluster.storage.type == "Persistent" else set()),
             "phase": plan.phase is Phase.RUNNING and plan.step is Step.IDLE,
