@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -166,6 +166,11 @@ def play(seed: int, steps: int = 60) -> list[str]:
         message = f"{error}\nseed {seed}; python -m tests.simulation --seed {seed} plays it again:\n{told}"
         raise ViolationError(message) from None
     return world.invariants.trace
+
+
+def play_all(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        play(seed)
 
 
 @contextmanager

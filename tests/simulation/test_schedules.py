@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .etcd import ViolationError
-from .schedule import play
+from .schedule import play, play_all
 
 SEEDS = 1500
 _CHUNK = 100
@@ -13,8 +13,7 @@ _CHUNK = 100
 
 @pytest.mark.parametrize("first", range(0, SEEDS, _CHUNK))
 def test_the_invariants_hold_and_the_cluster_becomes_whole(first: int) -> None:
-    for seed in range(first, first + _CHUNK):
-        play(seed)
+    play_all(range(first, first + _CHUNK))
 
 
 def test_a_seed_plays_the_same_again() -> None:
@@ -24,5 +23,4 @@ def test_a_seed_plays_the_same_again() -> None:
 def test_a_failure_tells_its_seed_and_what_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansible_collections.etcdops.etcd.plugins.module_utils.members._repair", lambda *_: None)
     with pytest.raises(ViolationError, match=r"becomes whole(.|\n)*seed \d+(.|\n)*status Bootstrapping"):
-        for seed in range(SEEDS):
-            play(seed)
+        play_all(range(SEEDS))
