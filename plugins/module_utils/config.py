@@ -74,8 +74,8 @@ def settings(cluster: Cluster) -> dict[str, Any]:
     if cluster.tls.enabled:
         peer = _transport("peer")
         if cluster.tls.mode == "Managed" and not cluster.version.startswith("3.5."):  # which reads it from a flag only
-            # Members would look up the name of whoever calls, and turn a new pod away that DNS does not know yet. Nobody
-            # but members has a certificate of our authority for peers.
+            # Members would look up the name of whoever calls, and turn a new pod away that DNS does not know yet.
+            # Nobody but members has a certificate of our authority for peers.
             peer["skip-client-san-verification"] = True
         values |= {"client-transport-security": _transport("server"), "peer-transport-security": peer}
     options = cluster.options
