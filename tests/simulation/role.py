@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 import yaml
 
-_STEPS = Path(__file__).parents[2] / "roles/etcdcluster/tasks/steps"
+_TASKS = Path(__file__).parents[2] / "roles/etcdcluster/tasks"
 _ABOUT = {"name", "register", "when"}
 _JINJA = jinja2.Environment(autoescape=False)  # noqa: S701  for expressions only
 
@@ -30,7 +30,7 @@ class Task:
 
 def run(step: str, values: Values, module: Module) -> None:
     """Take a step; `module` does the work of each task."""
-    _run(tasks(_STEPS / f"{step}.yml"), values, module)
+    _run(tasks(_TASKS / f"steps/{step}.yml"), values, module)
 
 
 def _run(found: tuple[Task, ...], values: Values, module: Module) -> None:
@@ -55,7 +55,7 @@ def _read(path: Path) -> Iterator[Task]:
         when = _JINJA.compile_expression(task.get("when", "true"), undefined_to_none=False)
         register = task.get("register", "")
         if action == "ansible.builtin.include_tasks":
-            yield Task("", {}, tasks((path.parent / task[action]).resolve()), when, register)
+            yield Task("", {}, tasks(_TASKS / task[action]), when, register)
         else:
             arguments = {name: _argument(value) for name, value in task[action].items()}
             yield Task(action.rpartition(".")[2], arguments, (), when, register)
