@@ -38,7 +38,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         now=now,
         cluster_id=status.get("clusterID"),
         phase=status.get("phase", ""),
-        degraded_since=_degraded_since(status),
+        unwell_since=_unwell_since(status),
         join=_join(status.get("join")),
         objects=objects,
         pods=tuple(_pod(pod, nodes, now) for pod in found),
@@ -204,11 +204,12 @@ def _claim(claim: Manifest, nodes: Mapping[str, Node]) -> Claim:
     )
 
 
-def _degraded_since(status: Mapping[str, Any]) -> datetime | None:
-    for condition in status.get("conditions", []):
-        if condition["type"] == "Degraded" and condition["status"] == "True":
-            return datetime.fromisoformat(condition["lastTransitionTime"])
-    return None
+def _unwell_since(status: Mapping[str, Any]) -> datetime | None:
+    well = {"Available": "True", "Degraded": "False"}
+    since = [
+        c["lastTransitionTime"] for c in status.get("conditions", []) if c["status"] != well.get(c["type"], c["status"])
+    ]
+    return datetime.fromisoformat(min(since)) if since else None
 
 
 def _join(noted: Mapping[str, Any] | None) -> Join | None:

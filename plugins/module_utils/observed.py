@@ -78,7 +78,7 @@ class Observed:
     now: datetime
     cluster_id: str | None  # in the status since the first quorum was seen
     phase: str = ""  # what the status said before
-    degraded_since: datetime | None = None  # likewise
+    unwell_since: datetime | None = None  # likewise: since when the cluster is degraded or not available
     join: Join | None = None  # likewise
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
     pods: tuple[Pod, ...] = ()

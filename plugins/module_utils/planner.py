@@ -89,16 +89,13 @@ def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
 
 
 def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
-    live = seen.objects.get(f"StatefulSet/{cluster.name}")
-    if live and live["spec"]["replicas"] > 0:
-        wanted = desired.as_they_are(cluster, seen, 0)
-        return Plan(
-            Phase.HIBERNATED,
-            "Hibernating",
-            "Stopping every member; the data is kept.",
-            Step.HIBERNATE,
-            apply=(wanted[-1],),
-        )
+    if desired.replicas(cluster, seen) > 0:
+        # Sealed before they stop, as far as a quorum tells who has started.
+        team = gather(cluster, seen)
+        wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, 0)
+        wanted[-1]["spec"]["replicas"] = 0
+        message = "Stopping every member; the data is kept."
+        return Plan(Phase.HIBERNATED, "Hibernating", message, Step.HIBERNATE, apply=desired.changed(wanted, seen))
     if seen.pods:
         return Plan(Phase.HIBERNATED, "Hibernating", f"Waiting for {_count(len(seen.pods))} to stop.")
     return Plan(
@@ -153,15 +150,19 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
         message = f"All {_count(votes)} serve." if votes > 1 else "The member serves."
         reason = strange or ("ChangePending" if notes else "AllMembersServe")
         return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=SETTLED)
+    fresh = seen.unwell_since is None or seen.now - seen.unwell_since < _STARTING
     said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
     if len(serving) >= needed:
         # What a member said last is no event; but nobody needs to look every second for hours.
-        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < 5 * _STARTING
         requeue = SOON if fresh else WATCHFUL
         return Plan(Phase.DEGRADED, strange or "MembersDown", f"{said}{troubles} {notes}".strip(), requeue=requeue)
     lost = [pod for pod in voters if _is_lost(seen, pod)]
-    if any(_is_coming(seen, pod) for pod in voters if pod not in serving) and votes - len(lost) >= needed:
+    hope = votes - len(lost) >= needed
+    if hope and any(_is_coming(seen, pod) for pod in voters if pod not in serving):
         return Plan(Phase.STARTING, "Starting", f"{said} Pods are starting.{troubles}")
+    answering = [pod for pod in voters if (answer := seen.answers.get(pod)) and answer.status]
+    if hope and len(answering) >= needed and fresh:
+        return Plan(Phase.STARTING, "NoLeader", f"{said} The members are electing a leader.{troubles}")
     message = (
         f"Only {len(serving)} of {_count(votes)} serve and {needed} are needed, so nothing can be read or written."
         f"{troubles} Nothing is deleted: bring the pods or their nodes back, or restore from a backup."

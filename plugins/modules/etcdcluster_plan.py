@@ -127,11 +127,11 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
     after = status.status(cluster, seen, plan, before)
     news = status.events(cluster, plan, before)
     changed = status.differs(after, before)
-    if changed and write:
-        api.patch_status("EtcdCluster", namespace, name, after)
-    for event in news if write else []:
+    for event in news if write else []:  # before the status: after a crash in between it is told twice, and not never
         with suppress(kube.KubeError):  # a namespace that is going takes no more events
             api.create(_event(resource, event))
+    if changed and write:
+        api.patch_status("EtcdCluster", namespace, name, after)
     return changed or bool(news), replace(plan, requeue=spread(plan.requeue, cluster.uid))
 
 

@@ -37,7 +37,7 @@ def remembered(status: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "cluster_id": status.get("clusterID"),
         "phase": status.get("phase", ""),
-        "degraded_since": observe._degraded_since(status),
+        "unwell_since": observe._unwell_since(status),
         "join": observe._join(status.get("join")),
     }
 

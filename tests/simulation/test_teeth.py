@@ -64,7 +64,7 @@ def _careless(patch: Patch) -> None:
 
 def _promotes_while_one_is_down(patch: Patch) -> None:
     class Careless(Team):
-        unwell = property(lambda _: [])  # type: ignore[assignment]
+        unwell = property(lambda _: [])
 
     go_on = members._go_on
 
