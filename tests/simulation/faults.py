@@ -73,9 +73,9 @@ class Faults:
                 self.kubernetes.delete_pod(pod)
 
     def _crash(self, pod: Pod) -> None:
-        """One that has run for a while may have been killed before, now and then."""
-        if pod.process:
-            pod.restarts += self.random.randint(0, 5) if self.kubernetes.now - pod.began > 60 else 0
+        """One that has run for a while, and may have been killed before, now and then."""
+        if pod.process and self.kubernetes.now - pod.began > 60:
+            pod.restarts += self.random.randint(0, 5)
             self.say(f"killed: {pod.name}, after {pod.restarts} restarts")
             self.kubernetes.crash(pod)
 
