@@ -30,7 +30,7 @@ REMOVED = "the member has been permanently removed from the cluster"
 NO_INFO = "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
 UNEQUAL = "error validating peerURLs: member count is unequal"
 BOOTSTRAPPED = "member has already been bootstrapped"
-CORRUPT = "panic: freepages: failed to get all reachable pages\ngo.etcd.io/bbolt.(*DB).freepages.func2()"
+CORRUPT = "go.etcd.io/bbolt.(*DB).freepages.func2()\n\tgo.etcd.io/bbolt@v1.4.3/db.go:1205 +0x6d"
 
 
 class ViolationError(AssertionError):
