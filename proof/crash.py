@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from typing import Any
 
 from sandbox import cluster as sandbox
 from sandbox.errors import SandboxError
@@ -30,7 +31,7 @@ def crash(namespace: str, name: str, reason: str) -> None:
     kube, end = api(), time.monotonic() + _TIMEOUT
     while True:
         status = (kube.get("EtcdCluster", namespace, name) or {}).get("status", {})
-        said = next((c for c in status.get("conditions", []) if c["type"] == "Progressing"), {})
+        said: dict[str, Any] = next((c for c in status.get("conditions", []) if c["type"] == "Progressing"), {})
         if (said.get("status"), said.get("reason")) == ("True", reason):
             break
         if time.monotonic() > end:

@@ -5,7 +5,9 @@ WHAT  pod        the pod is deleted
       claim      the claim and the pod are deleted
       data       the data directory is emptied while etcd runs, and etcd is killed
       database   the same with pages of the database flipped
-      log        the same with the write-ahead log cut short
+      log        the same with the newest file of the write-ahead log cut to nothing
+      tail       the same with the second half of that file cut off: etcd notices when the leader tells it of more than
+                 it has, or is silently filled up again by a new leader
       membership the member is removed with etcdctl
       off, freeze, cut, gone   the member's node; gone: off, and its Node object is deleted
 WHO   leader, follower, two (followers), all; for a node: the one that has a single member, the leader's if it can be
@@ -43,17 +45,20 @@ def lose(namespace: str, name: str, what: str, who: str) -> dict[str, Any]:
     """Do it; returns what main() prints."""
     seen = look(api(), namespace, name)
     victims = [_alone(namespace, seen)] if what in _NODE else _choose(namespace, seen, who)
-    if what not in _KEEPS_DATA or not seen.is_persistent:
-        memory.lost(seen.resource["metadata"]["uid"], [victim.name for victim in victims])
+    names = [victim.name for victim in victims]
+    if what == "tail":
+        memory.uncertain(seen.resource["metadata"]["uid"], names)
+    elif what not in _KEEPS_DATA or not seen.is_persistent:
+        memory.lost(seen.resource["metadata"]["uid"], names)
     if what in _NODE:
         faults.ACTIONS[_NODE[what]](victims[0].node)
         if what == "gone":
             sandbox.kubectl("delete", "node", victims[0].node)
-        return {"lost": [victims[0].name], "node": victims[0].node}
+        return {"lost": names, "node": victims[0].node}
     _DO[what](namespace, seen, victims)
     said = _said(namespace, victims[0]) if what == "data" else ""
     wait_for("Kubernetes to see it", lambda: _has_seen(namespace, name, what, victims), timeout=60, every=0.05)
-    return {"lost": [victim.name for victim in victims], "said": said}
+    return {"lost": names, "said": said}
 
 
 def process(container: str) -> int:
@@ -173,11 +178,18 @@ def flip(folder: Path) -> None:
         file.write(bytes(byte ^ 0xFF for byte in pages))
 
 
-def cut_short(folder: Path) -> None:
-    """Leave half of what was written to the newest file of the log. etcd sets space aside beyond that."""
-    newest = max((folder / "wal").glob("*.wal"))
-    written = len(newest.read_bytes().rstrip(b"\0"))
-    os.truncate(newest, written // 2)
+def cut_all(folder: Path) -> None:
+    os.truncate(_newest_log(folder), 0)
+
+
+def cut_half(folder: Path) -> None:
+    """Of what was written: etcd sets space aside beyond that."""
+    newest = _newest_log(folder)
+    os.truncate(newest, len(newest.read_bytes().rstrip(b"\0")) // 2)
+
+
+def _newest_log(folder: Path) -> Path:
+    return max((folder / "wal").glob("*.wal"))
 
 
 _DO: dict[str, Callable[[str, Seen, list[Pod]], None]] = {
@@ -187,23 +199,23 @@ _DO: dict[str, Callable[[str, Seen, list[Pod]], None]] = {
     "membership": _membership,
     "data": _killed(empty),
     "database": _killed(flip),
-    "log": _killed(cut_short),
+    "log": _killed(cut_all),
+    "tail": _killed(cut_half),
 }
 
 
-def _said(namespace: str, victim: Pod, timeout: float = 60) -> str:
-    """The log of the container that was started next. A repair soon takes the pod and its log away, so it is opened
-    at once and read to its end."""
+def _said(namespace: str, victim: Pod) -> str:
+    """The log of the container that was started next, until it ends. A repair soon takes the pod and its log away, so
+    the file is kept open from when it is there."""
     folder = layout.STATE / "hosts" / victim.node / "pod-logs" / f"{namespace}_{victim.name}_{victim.uid}" / "etcd"
-    path, end = folder / f"{victim.restarts + 1}.log", time.monotonic() + timeout
-    while time.monotonic() < end:
-        try:
-            with path.open() as log:
-                time.sleep(1)
-                return log.read()
-        except FileNotFoundError:
-            time.sleep(0.02)
-    raise SandboxError(f"{victim.name} was not started again within {timeout:.0f} s.")
+    path = folder / f"{victim.restarts + 1}.log"
+    wait_for(f"{victim.name} to be started again", path.exists, timeout=60, every=0.02)
+    said, end = "", time.monotonic() + 30
+    with path.open() as log:
+        while '"level":"fatal"' not in said and time.monotonic() < end:
+            said += log.read()
+            time.sleep(0.1)
+    return said
 
 
 def main() -> None:

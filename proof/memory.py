@@ -14,6 +14,7 @@ class Memory:
     cluster_id: str = ""
     members: dict[str, str] = field(default_factory=dict)  # name → member ID
     lost: tuple[str, ...] = ()  # names of those whose data is gone
+    uncertain: tuple[str, ...] = ()  # … of whom nobody knows whether enough is left
     since: str = ""  # events from this moment on belong to what comes
 
 
@@ -23,7 +24,7 @@ def recall(uid: str) -> Memory:
         known = json.loads(_path(uid).read_text())
     except FileNotFoundError:
         return Memory()
-    return Memory(**known | {"lost": tuple(known["lost"])})
+    return Memory(**known | {"lost": tuple(known["lost"]), "uncertain": tuple(known["uncertain"])})
 
 
 def remember(uid: str, memory: Memory) -> None:
@@ -35,6 +36,11 @@ def lost(uid: str, names: list[str]) -> None:
     """These must come back as new members."""
     before = recall(uid)
     remember(uid, replace(before, lost=tuple({*before.lost, *names})))
+
+
+def uncertain(uid: str, names: list[str]) -> None:
+    """These may come back as new members or as the old ones."""
+    remember(uid, replace(recall(uid), uncertain=tuple(names)))
 
 
 def _path(uid: str) -> Path:

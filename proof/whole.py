@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, KubeError
 
@@ -85,7 +86,7 @@ def changed(seen: Seen, known: Memory) -> list[str]:
     for name, before in known.members.items():
         if name in known.lost and before in now.values():
             found.append(f"{name} lost its data, and its old ID {before} is still a member")
-        elif name in now and name not in known.lost and now[name] != before:
+        elif name in now and name not in (*known.lost, *known.uncertain) and now[name] != before:
             found.append(f"{name} kept its data, and its ID was {before} and is {now[name]}")
     return found
 
@@ -119,7 +120,7 @@ def _is_sealed(file: str, text: str) -> bool:
 
 def _status(seen: Seen) -> Iterator[str]:
     status, size = seen.status, len(_names(seen))
-    progressing = next((c for c in status.get("conditions", []) if c["type"] == "Progressing"), {})
+    progressing: dict[str, Any] = next((c for c in status.get("conditions", []) if c["type"] == "Progressing"), {})
     if status.get("phase") != "Running" or progressing.get("status") != "False":
         yield f"phase {status.get('phase')}, {progressing.get('reason')}: {status.get('message')}"
     if status.get("observedGeneration") != seen.resource["metadata"]["generation"]:
