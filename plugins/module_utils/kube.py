@@ -24,6 +24,7 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _KINDS = {
     "ConfigMap": ("api/v1", "configmaps"),
     "Event": ("api/v1", "events"),
+    "Node": ("api/v1", "nodes"),
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
     "Pod": ("api/v1", "pods"),
     "Secret": ("api/v1", "secrets"),
@@ -100,9 +101,14 @@ class Kube:
         path = _path(kind, namespace, name)
         return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
 
-    def delete(self, kind: str, namespace: str, name: str, uid: str | None = None) -> bool:
-        """Delete an object, only the one with that uid if it is given; tells whether there was one."""
-        options = {"preconditions": {"uid": uid}} if uid else {}
+    def delete(self, kind: str, namespace: str, name: str, uid: str | None = None, *, force: bool = False) -> bool:
+        """Delete an object, only the one with that uid if it is given; tells whether there was one.
+
+        With `force` a pod is gone at once, even if its node never says that it has stopped.
+        """
+        options: Manifest = {"preconditions": {"uid": uid}} if uid else {}
+        if force:
+            options["gracePeriodSeconds"] = 0
         try:
             return self._call("DELETE", _path(kind, namespace, name), options, absent_ok=True) is not None
         except KubeError as error:
