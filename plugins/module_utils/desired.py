@@ -59,7 +59,7 @@ def for_team(cluster: Cluster, seen: Observed, team: Team, *, coming: str = "", 
     if coming:
         urls[coming] = cluster.peer_url(coming)
     initial = [f"{name}={url}" for name, url in sorted(urls.items())]
-    unstarted = {seat.name for seat in members if _is_unstarted(cluster, seen, seat)}
+    unstarted = {seat.name for seat in members if _is_unstarted(seat)}
     files = config.formed(cluster, pods, dict.fromkeys(unstarted | ({coming} if coming else set()), initial))
     number = 1 + max((cluster.ordinal(pod) or 0 for pod in pods), default=0)
     voters = team.votes - sum(seat.id == going for seat in team.voters)
@@ -80,15 +80,12 @@ def _differs(want: Manifest, have: Manifest | None) -> bool:
     return manifests.differs(want, have) or bool(have and set(want.get("data", {})) != set(have.get("data", {})))
 
 
-def _is_unstarted(cluster: Cluster, seen: Observed, seat: Seat) -> bool:
+def _is_unstarted(seat: Seat) -> bool:
     """Has this member yet to start for the first time? Only then is its file open.
 
-    etcd learns a member's name when it starts. But of a cluster's first members, all of them voters, it knows the names
-    beforehand: there an open file tells, which is sealed as soon as the member answers.
+    A member tells its client URLs as soon as it takes part; its name may be known before that.
     """
-    if seat.member is None or seat.answers:
-        return False
-    return not seat.member.name or (not seat.member.is_learner and _is_open(cluster, seen, seat.name))
+    return seat.member is not None and not seat.member.client_urls and not seat.answers
 
 
 def leftover_claims(cluster: Cluster, seen: Observed, team: Team, *, going: str = "") -> tuple[str, ...]:

@@ -7,11 +7,11 @@ import re
 from .observed import Claim, Node, Pod
 
 # What etcd says with its last breath, and what that means. Of a member with its data none of these can be heard.
-_GONE, _REMOVED, _DAMAGED = "its data is gone", "it was removed from the cluster", "its data is damaged"
+GONE, _REMOVED, _DAMAGED = "its data is gone", "it was removed from the cluster", "its data is damaged"
 _LAST_WORDS = (
     # A sealed configuration (config.py): it has no data, and nobody to ask in its initial-cluster.
-    (r"cannot fetch cluster info from peer urls", _GONE),
-    (r"member count is unequal|has already been bootstrapped", _GONE),
+    (r"cannot fetch cluster info from peer urls", GONE),
+    (r"member count is unequal|has already been bootstrapped", GONE),
     (r"the member has been permanently removed from the cluster", _REMOVED),
     (r'crc mismatch|"error":"(wal|walpb|snap|proto): |failed to (read|repair|open) WAL', _DAMAGED),
 )

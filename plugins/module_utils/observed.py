@@ -34,7 +34,7 @@ class Pod:
     scheduled: bool = True
     node: Node = Node.UNKNOWN  # only looked at when its member does not answer
     crashed: bool = False  # etcd has ended, and has not been started again yet
-    restarts: int = 0
+    restarts: int = 0  # in a row: 0 when it had run for a while before it ended
     last_words: str = ""  # the end of etcd's log when it ended last
     out_of_memory: bool = False  # and that is why it ended
 

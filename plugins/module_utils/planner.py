@@ -52,8 +52,9 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
         return Plan(Phase.HIBERNATED, "NeverStarted", "Set spec.size to start the cluster.", requeue=SETTLED)
     pods = [cluster.pod_name(ordinal) for ordinal in range(size)]
     serving = [pod for pod in pods if _serves(seen, pod)]
-    if len(serving) >= manifests.quorum(size):
-        return _formed(cluster, seen, pods, serving)
+    team = gather(cluster, seen)
+    if team and len(serving) >= manifests.quorum(size):
+        return _formed(cluster, seen, team, f"{len(serving)} of {_count(size)} serve")
     wanted = manifests.objects(cluster, size, config.forming(cluster, pods), voters=size)
     changed = desired.changed(wanted, seen)
     template_hash = wanted[-1]["spec"]["template"]["metadata"]["annotations"][manifests.TEMPLATE_HASH]
@@ -74,20 +75,16 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
     return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message)
 
 
-def _formed(cluster: Cluster, seen: Observed, pods: list[str], serving: list[str]) -> Plan:
+def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
     """The first quorum: from here on no member may start a cluster of its own."""
-    status = seen.answers[serving[0]].status
-    initial = [f"{pod}={cluster.peer_url(pod)}" for pod in pods]
-    files = config.formed(cluster, pods, dict.fromkeys(set(pods) - set(serving), initial))
-    wanted = manifests.objects(cluster, len(pods), files, voters=len(pods))
-    config_map = next(each for each in wanted if each["kind"] == "ConfigMap")
+    config_map = next(each for each in desired.for_team(cluster, seen, team) if each["kind"] == "ConfigMap")
     return Plan(
         Phase.BOOTSTRAPPING,
         "Formed",
-        f"The cluster has formed: {len(serving)} of {_count(len(pods))} serve.",
+        f"The cluster has formed: {serve}.",
         Step.SEAL,
         apply=(config_map,),
-        cluster_id=f"{status.cluster_id:x}" if status else None,
+        cluster_id=f"{seen.members.cluster_id:x}" if seen.members else None,
     )
 
 
@@ -159,13 +156,11 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
     if len(serving) >= needed:
         # What a member said last is no event; but nobody needs to look every second for hours.
-        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < _STARTING
+        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < 5 * _STARTING
         requeue = SOON if fresh else WATCHFUL
         return Plan(Phase.DEGRADED, strange or "MembersDown", f"{said}{troubles} {notes}".strip(), requeue=requeue)
-    starting = [pod for pod in seen.pods if not pod.deleting and seen.now - pod.created < _STARTING]
-    missing = [pod for pod in voters if seen.pod(pod) is None]
     lost = [pod for pod in voters if _is_lost(seen, pod)]
-    if (starting or missing) and votes - len(lost) >= needed:
+    if any(_is_coming(seen, pod) for pod in voters if pod not in serving) and votes - len(lost) >= needed:
         return Plan(Phase.STARTING, "Starting", f"{said} Pods are starting.{troubles}")
     message = (
         f"Only {len(serving)} of {_count(votes)} serve and {needed} are needed, so nothing can be read or written."
@@ -219,6 +214,12 @@ def _unsupported(reason: str, message: str) -> Plan:
 def _serves(seen: Observed, pod: str) -> bool:
     answer = seen.answers.get(pod)
     return answer is not None and answer.healthy
+
+
+def _is_coming(seen: Observed, name: str) -> bool:
+    """A pod is on its way: it is young, or there is none, or the former one is going."""
+    pod = seen.pod(name)
+    return pod is None or pod.deleting or seen.now - pod.created < _STARTING
 
 
 def _is_lost(seen: Observed, name: str) -> bool:

@@ -51,6 +51,11 @@ class Team:
         return [seat for seat in self.seats if seat.member and seat.member.is_learner]
 
     @property
+    def crowded(self) -> bool:
+        """etcd allows one learner at a time, whoever added it."""
+        return bool(self.learners) or any(member.is_learner for member in self.strangers)
+
+    @property
     def votes(self) -> int:
         """How many voters there are, strangers too."""
         return len(self.voters) + sum(not member.is_learner for member in self.strangers)
@@ -78,12 +83,19 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
     seats = []
     for number in sorted(pods | set(ours)):
         name = cluster.pod_name(number)
-        pod, claim, answer = seen.pod(name), seen.claim(name), seen.answers.get(name)
+        pod, claim, member = seen.pod(name), seen.claim(name), ours.get(number)
         proven = pod is not None and pod.template_hash in settings
         lost = "" if name in well else loss(pod, claim, others_well=proven)
-        seats.append(Seat(number, name, ours.get(number), pod, claim, answer, lost))
+        seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost))
     strangers = tuple(m for m in seen.members.members if ordinal(cluster, m) is None)
     return Team(tuple(seats), strangers)
+
+
+def _own(answer: Answer | None, member: Member | None) -> Answer | None:
+    """What a member said itself; its predecessor in the same pod may still answer for a moment."""
+    if answer and answer.status and member and answer.status.member_id != member.id:
+        return Answer(None, healthy=False, error="its predecessor still runs")
+    return answer
 
 
 def ordinal(cluster: Cluster, member: Member) -> int | None:

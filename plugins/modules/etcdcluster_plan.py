@@ -77,13 +77,14 @@ requeue:
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube, planner, spec, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observe import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan, spread
 
 
 def main() -> None:
@@ -131,7 +132,7 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
     for event in news if write else []:
         with suppress(kube.KubeError):  # a namespace that is going takes no more events
             api.create(_event(resource, event))
-    return changed or bool(news), plan
+    return changed or bool(news), replace(plan, requeue=spread(plan.requeue, cluster.uid))
 
 
 def _refusal(api: kube.Kube, plan: Plan) -> str | None:

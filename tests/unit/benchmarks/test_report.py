@@ -9,7 +9,7 @@ from benchmarks import chart, figures, report, results
 from benchmarks.figures import Cost, Idle, Membership, Stage
 from sandbox.errors import SandboxError
 
-IDLE = Idle(60, 1.2, 150, 200, reconciles=50, machine_busy_percent=40)
+IDLE = Idle(300, 45, 0.2, 0, 0.25, 150, 200, machine_busy_percent=40)
 STAGES = [Stage(count, 2.0 * count, IDLE, (0.5,)) for count in (1, 10, 50)]
 SETTLED = figures.settled_reconcile(Cost(1.5, 1.8, 200), Cost(0.25, 0.3, 160))
 MEMBERSHIP = figures.membership(Membership((2.0,), (2.2,), (5.0,), (5.5,), (1.8,), (1.6,), (1.7,), (0.1,), (0.1,)))

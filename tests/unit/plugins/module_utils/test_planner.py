@@ -66,7 +66,10 @@ def _started(cluster: Cluster = CLUSTER, serving: int = 3) -> Observed:
     answers = {cluster.pod_name(number): Answer(_status(number), healthy=True) for number in range(serving)}
     pods = tuple(_pod(cluster, number) for number in range(cluster.size))
     names = [cluster.pod_name(number) for number in range(cluster.size)]
-    listed = tuple(Member(n + 1, name, (cluster.peer_url(name),), (), False) for n, name in enumerate(names))
+    listed = tuple(
+        Member(n + 1, name, (cluster.peer_url(name),), (cluster.client_url(name),) if n < serving else (), False)
+        for n, name in enumerate(names)
+    )
     return replace(seen, pods=pods, answers=answers, members=MemberList(0xABC, listed) if serving else None)
 
 
