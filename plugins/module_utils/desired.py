@@ -59,7 +59,7 @@ def for_team(cluster: Cluster, seen: Observed, team: Team, *, coming: str = "", 
     if coming:
         urls[coming] = cluster.peer_url(coming)
     initial = [f"{name}={url}" for name, url in sorted(urls.items())]
-    unstarted = {seat.name for seat in members if _is_unstarted(seat)}
+    unstarted = {seat.name for seat in members if _is_unstarted(cluster, seen, seat)}
     files = config.formed(cluster, pods, dict.fromkeys(unstarted | ({coming} if coming else set()), initial))
     number = 1 + max((cluster.ordinal(pod) or 0 for pod in pods), default=0)
     voters = team.votes - sum(seat.id == going for seat in team.voters)
@@ -80,12 +80,15 @@ def _differs(want: Manifest, have: Manifest | None) -> bool:
     return manifests.differs(want, have) or bool(have and set(want.get("data", {})) != set(have.get("data", {})))
 
 
-def _is_unstarted(seat: Seat) -> bool:
+def _is_unstarted(cluster: Cluster, seen: Observed, seat: Seat) -> bool:
     """Has this member yet to start for the first time? Only then is its file open.
 
-    A member tells its client URLs as soon as it takes part; its name may be known before that.
+    A member tells its client URLs soon after it has started, but it may have voted before that: of a voter, a file that
+    was sealed once is never opened again.
     """
-    return seat.member is not None and not seat.member.client_urls and not seat.answers
+    if seat.member is None or seat.member.client_urls or seat.answers:
+        return False
+    return seat.member.is_learner or _is_open(cluster, seen, seat.name)
 
 
 def leftover_claims(cluster: Cluster, seen: Observed, team: Team, *, going: str = "") -> tuple[str, ...]:

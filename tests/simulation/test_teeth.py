@@ -29,11 +29,11 @@ _PLAN = planner.plan
 
 
 def _open_for_ever(patch: Patch) -> None:
-    patch.setattr(desired, "_is_unstarted", lambda seat: seat.member is not None)
+    patch.setattr(desired, "_is_unstarted", lambda _cluster, _seen, seat: seat.member is not None)
 
 
 def _open_as_soon_as_it_is_silent(patch: Patch) -> None:
-    patch.setattr(desired, "_is_unstarted", lambda seat: seat.member is not None and not seat.answers)
+    patch.setattr(desired, "_is_unstarted", lambda _cluster, _seen, seat: seat.member is not None and not seat.answers)
     patch.setattr(Invariants, "ran", lambda *_: None)  # what comes of it is to be seen
     patch.setattr("tests.simulation.faults.is_sealed", lambda *_: True)
 
@@ -141,7 +141,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "`new` after the first quorum": (_new_again, "`new` only before the first quorum"),
     "who is down is taken for lost": (_impatient, "only what is lost is replaced"),
     "a foreign claim is taken over": (_adopts, "a foreign claim is never"),
-    "deletions without quorum": (_planning(_desperate), "nothing is deleted or changed without quorum"),
+    "deletions without quorum": (_planning(_desperate), "nothing is deleted or changed without quorum|a voter's pod"),
     "a run that always writes": (_planning(_restless), "a second run writes no status"),
     "paused is ignored": (_never_paused, "paused means hands off"),
     "nobody is replaced": (_nothing(members, "_repair", None), "the cluster becomes whole"),

@@ -70,6 +70,11 @@ def test_a_first_member_that_has_yet_to_start_stays_open() -> None:
     assert _open(_for_team(late)) == {"e-2.yaml": 3}
 
 
+def test_a_voter_s_sealed_file_is_never_opened_again() -> None:
+    silent = without(listing(running(), member(0), member(1), member(2, client_urls=())), 2)
+    assert _open(_for_team(silent)) == {}
+
+
 def test_one_who_goes_loses_file_and_pod() -> None:
     made = _for_team(running(range(5), replicas=5), going="5")
     assert (sorted(made["ConfigMap"]["data"]), _replicas(made)) == ([f"e-{n}.yaml" for n in range(4)], 4)
