@@ -161,7 +161,7 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     if hope and any(_is_coming(seen, pod) for pod in voters if pod not in serving):
         return Plan(Phase.STARTING, "Starting", f"{said} Pods are starting.{troubles}")
     answering = [pod for pod in voters if (answer := seen.answers.get(pod)) and answer.status]
-    if hope and len(answering) >= needed and fresh:
+    if hope and len(answering) >= needed and fresh and seen.phase != Phase.QUORUM_LOST:
         return Plan(Phase.STARTING, "NoLeader", f"{said} The members are electing a leader.{troubles}")
     message = (
         f"Only {len(serving)} of {_count(votes)} serve and {needed} are needed, so nothing can be read or written."
