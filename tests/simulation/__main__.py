@@ -15,7 +15,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10_000, help="how many schedules to play")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="play this one only, and tell it")
-    parser.add_argument("--steps", type=int, default=60, help="the length of a schedule")
+    parser.add_argument("--steps", type=int, default=40, help="the length of a schedule")
     options = parser.parse_args()
     try:
         if options.seed is not None:

@@ -38,6 +38,7 @@ class Faults:
                 (2, lambda: self._node(pod, "off")),
                 (1, lambda: self._node(pod, "gone")),
                 (1, self._remove_member),
+                (1, self._delete_object),
             ]
         self.random.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])[0]()
 
@@ -133,6 +134,19 @@ class Faults:
                     return
 
     # -- people
+
+    def _delete_object(self) -> None:
+        """A StatefulSet takes its pods with it."""
+        name = self.random.choice(sorted(self.kubernetes.objects))
+        pods = list(self.kubernetes.pods.values()) if name.startswith("StatefulSet") else []
+        files = self.kubernetes.objects.get(f"ConfigMap/{self.kubernetes.cluster.config_map}", {}).get("data", {})
+        forming = any('"new"' in text for text in files.values())
+        if forming or not self._may_lose([pod for pod in pods if pod.claim is None]):
+            return
+        self.say(f"deleted: {name}")
+        del self.kubernetes.objects[name]
+        for pod in pods:
+            self.kubernetes.delete_pod(pod)
 
     def _remove_member(self) -> None:
         etcd = self.kubernetes.etcd

@@ -52,7 +52,7 @@ class World:
     def run(self, steps: int) -> None:
         """Some time with faults, then without."""
         if self.random.random() < 0.8:  # most begin with a cluster that has formed
-            for _ in range(4):
+            for _ in range(3):
                 self.operator.run(self.cluster)
                 self._settle()
         for _ in range(steps):
@@ -155,7 +155,7 @@ class World:
         return len(intact) >= quorum(len(self.kubernetes.etcd.voters))
 
 
-def play(seed: int, steps: int = 60) -> list[str]:
+def play(seed: int, steps: int = 40) -> list[str]:
     """One schedule; the trace. ViolationError tells seed and trace."""
     world = World.make(seed)
     try:

@@ -7,7 +7,7 @@ import pytest
 from .etcd import ViolationError
 from .schedule import play, play_all
 
-SEEDS = 1500
+SEEDS = 2000
 _CHUNK = 100
 
 
