@@ -76,7 +76,8 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
     """Who is there; None when no quorum tells."""
     if seen.members is None:
         return None
-    ours = {number: m for m in seen.members.members if (number := ordinal(cluster, m)) is not None}
+    placed = [(ordinal(cluster, member), member) for member in seen.members.members]
+    ours = {number: member for number, member in placed if number is not None}
     pods = {number for pod in seen.pods if (number := cluster.ordinal(pod.name)) is not None}
     well = {name for name, answer in seen.answers.items() if answer.healthy}
     settings = {pod.template_hash for pod in seen.pods if pod.name in well}
@@ -87,8 +88,7 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
         proven = pod is not None and pod.template_hash in settings
         lost = "" if name in well else loss(pod, claim, others_well=proven)
         seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost))
-    strangers = tuple(m for m in seen.members.members if ordinal(cluster, m) is None)
-    return Team(tuple(seats), strangers)
+    return Team(tuple(seats), tuple(member for number, member in placed if number is None))
 
 
 def _own(answer: Answer | None, member: Member | None) -> Answer | None:

@@ -86,7 +86,8 @@ class Etcd:
     @property
     def connected(self) -> list[Process]:
         """The voters that run and see each other."""
-        return [one for member in self.voters if (one := self.process(member.id))]
+        running = (self.running.get(member.id) for member in self.members.values() if not member.is_learner)
+        return [one for one in running if one and one.connected]
 
     @property
     def has_quorum(self) -> bool:
@@ -104,8 +105,8 @@ class Etcd:
         """Would it answer a linearizable read? Of a learner: does it follow a leader?"""
         return process.connected and process.data.member in self.members and self.leading is not None
 
-    def status(self, process: Process) -> Status:
-        data, leader = process.data, self.leader if self.serves(process) else 0
+    def status(self, process: Process, *, serves: bool) -> Status:
+        data, leader = process.data, self.leader if serves else 0
         member = self.members.get(data.member)
         learner = member is not None and member.is_learner
         return Status(

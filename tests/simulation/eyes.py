@@ -18,7 +18,8 @@ def look(kubernetes: Kubernetes, status: Mapping[str, Any], deaf: frozenset[str]
     """A picture of the moment; pods in `deaf` do not answer in time."""
     pods = [_pod(pod) for pod in kubernetes.pods.values()]
     claims = [_claim(claim) for claim in kubernetes.claims.values()]
-    answers = {pod.name: _answer(kubernetes.etcd, pod, deaf) for pod in kubernetes.pods.values() if pod.node}
+    led = kubernetes.etcd.leading is not None
+    answers = {pod.name: _answer(kubernetes.etcd, pod, deaf, led=led) for pod in kubernetes.pods.values() if pod.node}
     tells = any(answer.healthy and answer.status and not answer.status.is_learner for answer in answers.values())
     now, nodes = moment(kubernetes.now), observe._nodes(cast(Kube, _Nodes(kubernetes)), pods, claims, answers)
     return Observed(
@@ -55,14 +56,14 @@ class _Nodes:
         return {"status": {"conditions": [{"type": "Ready", "status": ready}]}}
 
 
-def _answer(etcd: Etcd, pod: Pod, deaf: frozenset[str]) -> Answer:
+def _answer(etcd: Etcd, pod: Pod, deaf: frozenset[str], *, led: bool) -> Answer:
     process = pod.process
     if process is None or not process.connected or pod.name in deaf:
         return Answer(None, healthy=False, error="no answer")
     if process.data.cluster != CLUSTER_ID:
         return Answer(None, healthy=False, error="it is of another cluster")
-    serves = etcd.serves(process)
-    return Answer(etcd.status(process), serves, "" if serves else "no leader")
+    serves = led and process.data.member in etcd.members
+    return Answer(etcd.status(process, serves=serves), serves, "" if serves else "no leader")
 
 
 def _pod(pod: Pod) -> Manifest:

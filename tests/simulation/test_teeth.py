@@ -54,7 +54,13 @@ def _reversed(step: str) -> Callable[[Patch], None]:
 
 
 def _two_learners(patch: Patch) -> None:
-    patch.setattr(Team, "learners", property(lambda _: []))
+    change = members.change
+
+    def hasty(cluster: Cluster, seen: Observed, found: Team) -> Plan | None:
+        more = None if found.unwell else members._resize(Case(cluster, seen, found))
+        return more or change(cluster, seen, found)
+
+    patch.setattr(members, "change", hasty)
     patch.setattr(Team, "crowded", property(lambda _: False))
 
 
