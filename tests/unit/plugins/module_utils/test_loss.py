@@ -121,8 +121,9 @@ def test_a_removed_member_does_not_come_back(own_three: Cluster) -> None:
     member_id = own_three.client(removed).status().member_id
     removed.kill()
     eventually(lambda: own_three.client().member_remove(member_id))
-    code, words = _last_words(own_three, removed)
-    assert _judged(words) == "it was removed from the cluster", (code, words)
+    # 3.5 may also end because it can't tell the others that it has started; Kubernetes starts it again then.
+    endings = (_last_words(own_three, removed)[1] for _ in range(5))
+    assert "it was removed from the cluster" in map(_judged, endings)
 
 
 def test_other_endings_are_no_loss(own: Cluster) -> None:
