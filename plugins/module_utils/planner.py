@@ -43,18 +43,19 @@ def rejected(planned: Plan, why: str) -> Plan:
 
 
 def _first_start(cluster: Cluster, seen: Observed) -> Plan:
-    if refusal := _refusal(cluster, seen):
-        return refusal
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     # A first start that is under way is finished at its own size.
     size = live["spec"]["replicas"] if live else cluster.size
-    if size == 0:
-        return Plan(Phase.HIBERNATED, "NeverStarted", "Set spec.size to start the cluster.", requeue=SETTLED)
     pods = [cluster.pod_name(ordinal) for ordinal in range(size)]
     serving = [pod for pod in pods if _serves(seen, pod)]
-    team = gather(cluster, seen)
-    if team and len(serving) >= manifests.quorum(size):
+    team, claims = gather(cluster, seen), [seen.claim(pod) for pod in pods]
+    ours = all(claim is None or claim.cluster_uid == cluster.uid for claim in claims)
+    if team and ours and len(serving) >= manifests.quorum(size):
         return _formed(cluster, seen, team, f"{len(serving)} of {_count(size)} serve")
+    if refusal := _refusal(cluster, seen):
+        return refusal
+    if size == 0:
+        return Plan(Phase.HIBERNATED, "NeverStarted", "Set spec.size to start the cluster.", requeue=SETTLED)
     wanted = manifests.objects(cluster, size, config.forming(cluster, pods), voters=size)
     changed = desired.changed(wanted, seen)
     template_hash = wanted[-1]["spec"]["template"]["metadata"]["annotations"][manifests.TEMPLATE_HASH]

@@ -108,6 +108,14 @@ def test_the_first_quorum_is_noted_and_the_configuration_sealed() -> None:
         assert config.is_sealed(CLUSTER, pod.removesuffix(".yaml"), text)
 
 
+def test_what_would_have_kept_a_cluster_from_starting_does_not_keep_it_open() -> None:
+    """A claim of another cluster, in nobody's way, while this one was starting."""
+    seen = replace(_started(), claims=(Claim("data-example-5", "uid-of-another"),))
+    assert plan(CLUSTER, seen).step is Step.SEAL
+    mine = replace(_started(), claims=(Claim("data-example-1", "uid-of-another"),))
+    assert plan(CLUSTER, mine).reason == "ForeignData"
+
+
 def test_a_member_that_has_yet_to_start_may_join_but_not_start_a_cluster() -> None:
     formed = plan(CLUSTER, _started(serving=2))
     late = formed.apply[0]["data"]["example-2.yaml"]
