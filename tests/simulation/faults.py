@@ -97,9 +97,8 @@ class Faults:
 
     def _may_lose(self, pods: list[Pod]) -> bool:
         """Not before the configuration is sealed, which takes one look, and mostly not the quorum's."""
-        cluster, etcd = self.kubernetes.cluster, self.kubernetes.etcd
-        files = self.kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
-        if pods and any('"new"' in text for text in files.values()):
+        cluster, etcd, files = self.kubernetes.cluster, self.kubernetes.etcd, self._files
+        if pods and self._forming:
             return False
         losing = {pod.volume.data.member for pod in pods if pod.volume.data}
         for member in etcd.voters:
@@ -108,6 +107,17 @@ class Faults:
                 return False
         left = [member for member in etcd.voters if member.id not in losing and self.intact(member.id)]
         return not losing or len(left) >= quorum(len(etcd.voters)) or self.random.random() < 0.05
+
+    @property
+    def _files(self) -> dict[str, str]:
+        found: dict[str, str] = self.kubernetes.objects.get(f"ConfigMap/{self.kubernetes.cluster.config_map}", {}).get(
+            "data", {}
+        )
+        return found
+
+    @property
+    def _forming(self) -> bool:
+        return any('"new"' in text for text in self._files.values())
 
     # -- nodes
 
@@ -139,9 +149,7 @@ class Faults:
         """A StatefulSet takes its pods with it."""
         name = self.random.choice(sorted(self.kubernetes.objects))
         pods = list(self.kubernetes.pods.values()) if name.startswith("StatefulSet") else []
-        files = self.kubernetes.objects.get(f"ConfigMap/{self.kubernetes.cluster.config_map}", {}).get("data", {})
-        forming = any('"new"' in text for text in files.values())
-        if forming or not self._may_lose([pod for pod in pods if pod.claim is None]):
+        if self._forming or not self._may_lose([pod for pod in pods if pod.claim is None]):
             return
         self.say(f"deleted: {name}")
         del self.kubernetes.objects[name]
@@ -150,7 +158,7 @@ class Faults:
 
     def _remove_member(self) -> None:
         etcd = self.kubernetes.etcd
-        if etcd.leading is None:
+        if etcd.leading is None or self._forming:
             return
         member = self.random.choice(list(etcd.members.values()))
         try:

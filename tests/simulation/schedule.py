@@ -131,7 +131,7 @@ class World:
         etcd, kubernetes, check, cluster = self.kubernetes.etcd, self.kubernetes, self.invariants.check, self.cluster
         plan = self.operator.last
         assert plan
-        if etcd.members and not etcd.has_quorum:
+        if etcd.voted and not etcd.has_quorum:
             check(plan.phase in (Phase.QUORUM_LOST, Phase.STARTING), "a lost quorum is said", plan)
             check(not self._could_have_quorum(), "a quorum that is there comes back", plan)
             return
