@@ -28,7 +28,7 @@ NAME = "etcd.test"  # in the certificates, and in no DNS
 T = TypeVar("T")
 
 
-def eventually(check: Callable[[], T], timeout: float = 20) -> T:
+def eventually(check: Callable[[], T], timeout: float = 60) -> T:
     """The first true answer; an EtcdError counts as not yet."""
     end = time.monotonic() + timeout
     last: object = None
