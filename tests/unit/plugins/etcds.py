@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -229,3 +230,4 @@ class Cluster:
             client.close()
         for member in self.members:
             member.kill()
+        shutil.rmtree(self.folder)  # each member has 128 MB of log files
