@@ -35,7 +35,8 @@ def encode(source: Reader, target: Writer, *, compress: bool, recipients: Sequen
     if compress:
         import zstandard  # noqa: PLC0415  only when needed, as all here
 
-        source = zstandard.ZstdCompressor(level=1).stream_reader(source)
+        plain: Any = source  # it needs no more than read()
+        source = zstandard.ZstdCompressor(level=1).stream_reader(plain)
     if recipients:
         import pyrage  # noqa: PLC0415
 
@@ -140,7 +141,8 @@ class _Plain:
         import zstandard  # noqa: PLC0415
 
         # It hands on small pieces, however much a few bytes unfold to.
-        return zstandard.ZstdDecompressor().stream_writer(self._checked, closefd=False)
+        checked: Any = self._checked  # it needs no more than write()
+        return zstandard.ZstdDecompressor().stream_writer(checked, closefd=False)
 
     @staticmethod
     def _forward(target: Writer, data: bytes) -> None:

@@ -29,9 +29,13 @@ _KINDS = {
     "Secret": ("api/v1", "secrets"),
     "Service": ("api/v1", "services"),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
+    "Job": ("apis/batch/v1", "jobs"),
     "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
     "StorageClass": ("apis/storage.k8s.io/v1", "storageclasses"),
     "EtcdCluster": ("apis/etcdops.dev/v1beta1", "etcdclusters"),
+    "EtcdBackup": ("apis/etcdops.dev/v1beta1", "etcdbackups"),
+    "EtcdBackupSchedule": ("apis/etcdops.dev/v1beta1", "etcdbackupschedules"),
+    "EtcdRestore": ("apis/etcdops.dev/v1beta1", "etcdrestores"),
 }
 
 
@@ -73,10 +77,12 @@ class Kube:
         found = self._call("GET", f"{_path(kind, namespace)}?{urlencode({'labelSelector': selector})}")
         return list((found or {}).get("items", []))
 
-    def create(self, manifest: Manifest) -> Manifest | None:
-        """The new object, or None when there is one of that name already."""
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest | None:
+        """The new object, or None when there is one of that name already. Unknown fields are refused."""
+        options = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
+        path = f"{_path(manifest['kind'], manifest['metadata']['namespace'])}?{urlencode(options)}"
         try:
-            return self._call("POST", _path(manifest["kind"], manifest["metadata"]["namespace"]), manifest)
+            return self._call("POST", path, manifest)
         except KubeError as error:
             if error.status == 409:
                 return None
@@ -94,21 +100,28 @@ class Kube:
         path = f"{_path(kind, namespace, name)}/status"
         self._call("PATCH", path, {"status": status}, content_type="application/merge-patch+json", absent_ok=True)
 
-    def annotate(self, kind: str, namespace: str, name: str, annotations: dict[str, str]) -> bool:
-        """Set annotations; tells whether there is such an object. No change, when they are there already."""
+    def annotate(self, kind: str, namespace: str, name: str, annotations: dict[str, str | None]) -> bool:
+        """Set annotations, remove those that are None; tells whether there is such an object."""
         patch = {"metadata": {"annotations": annotations}}
         path = _path(kind, namespace, name)
         return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
 
     def delete(self, kind: str, namespace: str, name: str, uid: str | None = None) -> bool:
         """Delete an object, only the one with that uid if it is given; tells whether there was one."""
-        options = {"preconditions": {"uid": uid}} if uid else {}
+        # A Job's pods go with it; all else is deleted that way anyway.
+        options: Manifest = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
         try:
             return self._call("DELETE", _path(kind, namespace, name), options, absent_ok=True) is not None
         except KubeError as error:
             if error.status == 409 and uid:  # another object of that name: not the one we meant
                 return False
             raise
+
+    def log(self, namespace: str, pod: str, container: str) -> str:
+        """The last words of a container."""
+        options = urlencode({"container": container, "tailLines": 20, "limitBytes": 4096})
+        found = self._call("GET", f"{_path('Pod', namespace, pod)}/log?{options}", text=True)
+        return str((found or {}).get("text", ""))
 
     def _call(
         self,
@@ -118,22 +131,25 @@ class Kube:
         *,
         content_type: str = "application/json",
         absent_ok: bool = False,
+        text: bool = False,
     ) -> Manifest | None:
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({"Content-Type": content_type} if data else {})
         try:
             self._connection.request(method, f"{self._base}/{path}", data, headers)
             answer = self._connection.getresponse()
-            text = answer.read()
+            content = answer.read()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise KubeError(0, f"The Kubernetes API server does not answer: {error or type(error).__name__}") from error
         if answer.status == 404 and absent_ok:
             return None
+        if text and answer.status < 400:
+            return {"text": content.decode(errors="replace")}
         try:
-            value: Manifest = json.loads(text)
+            value: Manifest = json.loads(content)
         except ValueError:
-            value = {"message": text.decode(errors="replace")[:500]}
+            value = {"message": content.decode(errors="replace")[:500]}
         if answer.status >= 400:
             raise KubeError(answer.status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
         return value

@@ -15,7 +15,7 @@ UID_LABEL = "etcdops.dev/cluster-uid"
 TEMPLATE_HASH = "etcdops.dev/template-hash"
 # Kubernetes copies it to the Service's EndpointSlices; watches.yaml has the operator hear of their changes.
 WATCHED = {"etcdops.dev/endpoints": "client"}
-_USER = 65532  # "nonroot" of the distroless images
+USER = 65532  # "nonroot" of the distroless images
 
 
 def labels(cluster: Cluster) -> dict[str, str]:
@@ -144,9 +144,9 @@ def pod_template(cluster: Cluster) -> Manifest:
         "enableServiceLinks": False,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },

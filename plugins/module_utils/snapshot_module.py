@@ -95,6 +95,9 @@ def end(module: AnsibleModule, work: Callable[[], Result], errors: tuple[type[Ex
     except errors as error:
         _report(module, {"error": str(error)[:_REPORT_LIMIT]})
         module.fail_json(msg=str(error))
+    except Exception as error:  # a mistake of ours, but it must not go unsaid
+        _report(module, {"error": f"{type(error).__name__}: {error}"[:_REPORT_LIMIT]})
+        raise
     _report(module, result)
     module.exit_json(**result)
 

@@ -1,0 +1,133 @@
+"""What a user declares about backups: where snapshots are kept, and the spec of an EtcdBackup, read into types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from .kube import Manifest
+
+API_VERSION = "etcdops.dev/v1beta1"
+SCHEDULE_LABEL = "etcdops.dev/schedule"
+SCHEDULE_UID = "etcdops.dev/schedule-uid"
+LET_GO = "etcdops.dev/let-go"  # an annotation: delete it, though what it wanted done can't be
+
+
+@dataclass(frozen=True)
+class S3Store:
+    bucket: str
+    prefix: str = ""
+    endpoint: str = ""
+    region: str = ""
+    path_style: bool = False
+    credentials_secret: str = ""
+    ca_secret: str = ""
+
+
+@dataclass(frozen=True)
+class ClaimStore:
+    name: str
+    path: str = ""  # a folder in it
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Exactly one of them; the CRD sees to that."""
+
+    s3: S3Store | None = None
+    claim: ClaimStore | None = None
+
+    def place(self, name: str) -> str:
+        """Where a snapshot of that name is kept, for people."""
+        if self.s3:
+            return f"s3://{self.s3.bucket}/{_joined(self.s3.prefix, name)}"
+        assert self.claim  # noqa: S101
+        return f"claim://{self.claim.name}/{_joined(self.claim.path, name)}"
+
+    def __str__(self) -> str:
+        return self.place("").rstrip("/")
+
+
+@dataclass(frozen=True)
+class Backup:
+    """One EtcdBackup."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    created: datetime
+    cluster: str
+    destination: Destination
+    compress: bool = False
+    encryption_secret: str = ""
+    delete_data: bool = False
+    deadline: timedelta = timedelta(hours=1)
+    deleting: bool = False
+    let_go: bool = False
+    requested_by: str = ""
+
+    @property
+    def file(self) -> str:
+        """Its name at the destination. The uid makes it unlike any other, in all clusters there are."""
+        suffix = (".zst" if self.compress else "") + (".age" if self.encryption_secret else "")
+        return f"{self.cluster}/{self.name}-{self.uid[:8]}.db{suffix}"
+
+    @property
+    def location(self) -> str:
+        return self.destination.place(self.file)
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder.strip('/')}/{name}" if folder.strip("/") else name
+
+
+def read_destination(spec: Manifest) -> Destination:
+    if claim := spec.get("claim"):
+        return Destination(claim=ClaimStore(claim["name"], claim.get("path", "")))
+    s3 = spec["s3"]
+    return Destination(
+        s3=S3Store(
+            bucket=s3["bucket"],
+            prefix=s3.get("prefix", ""),
+            endpoint=s3.get("endpoint", ""),
+            region=s3.get("region", ""),
+            path_style=s3.get("pathStyle", False),
+            credentials_secret=s3.get("credentialsSecret", ""),
+            ca_secret=s3.get("caSecret", ""),
+        )
+    )
+
+
+def read(resource: Manifest) -> Backup:
+    """The EtcdBackup that an API object declares."""
+    meta, spec = resource["metadata"], resource["spec"]
+    return Backup(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 1),
+        created=datetime.fromisoformat(meta["creationTimestamp"]),
+        cluster=spec["cluster"],
+        destination=read_destination(spec["destination"]),
+        compress=spec.get("compression", "None") == "Zstd",
+        encryption_secret=spec.get("encryption", {}).get("secret", ""),
+        delete_data=spec.get("deletion", {}).get("storage") == "Delete",
+        deadline=timedelta(seconds=spec.get("deadlineSeconds", 3600)),
+        deleting="deletionTimestamp" in meta,
+        let_go=(meta.get("annotations") or {}).get(LET_GO) == "true",
+        requested_by=_requested_by(meta),
+    )
+
+
+def _requested_by(meta: dict[str, Any]) -> str:
+    """Who asked for it: the object that it was made for, else the program that made it."""
+    labels = meta.get("labels") or {}
+    if schedule := labels.get(SCHEDULE_LABEL):
+        return f"EtcdBackupSchedule/{schedule}"
+    for owner in meta.get("ownerReferences", []):
+        return f"{owner['kind']}/{owner['name']}"
+    makers = [entry for entry in meta.get("managedFields", []) if entry.get("manager") != "ansible-operator"]
+    first: dict[str, Any] = min(makers, key=lambda entry: entry.get("time", ""), default={})
+    return str(first.get("manager", ""))
