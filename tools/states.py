@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.planner import TRANSITIONS, Phase, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import TRANSITIONS, Phase, Step
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/states.md"
 _MEANING = {
     Phase.PENDING: "Nothing has been done yet.",
     Phase.BOOTSTRAPPING: "The members start for the first time, all at once.",
     Phase.RUNNING: "Every member serves.",
+    Phase.SCALING: "Members are added or removed, one at a time, until there are as many as wanted.",
+    Phase.REPAIRING: "A member that is lost for good is replaced.",
     Phase.DEGRADED: "A quorum serves, some members don't; the message says which and why.",
     Phase.STARTING: "Fewer than a quorum serve, and pods are on their way.",
     Phase.HIBERNATED: "Size 0: no pods, the data is kept.",
@@ -28,7 +30,7 @@ def page() -> str:
     steps = ", ".join(f"`{step}`" for step in Step if step is not Step.IDLE)
     return f"""# The states of an EtcdCluster
 
-<!-- Made by `python -m tools.states` from plugins/module_utils/planner.py; a test keeps it true. -->
+<!-- Made by `python -m tools.states` from plugins/module_utils/plan.py; a test keeps it true. -->
 
 ```mermaid
 stateDiagram-v2

@@ -12,7 +12,7 @@ from . import jobs
 from .backup import API_VERSION, Backup
 from .kube import Manifest
 from .quantity import rounded
-from .reporting import condition, time_text
+from .reporting import conditions, time_text
 from .spec import Cluster
 
 SOON, SETTLED = 1, 3600
@@ -285,5 +285,5 @@ def status(backup: Backup, done: Plan, before: dict[str, Any], now: datetime) ->
         "destination": str(backup.destination),
         "requestedBy": before.get("requestedBy") or backup.requested_by,
         **done.result,
-        "conditions": [condition(*each, backup.generation, before.get("conditions", []), now) for each in said],
+        "conditions": conditions(said, backup.generation, before.get("conditions", []), now),
     }

@@ -40,18 +40,22 @@ def file_name(pod: str) -> str:
 
 def forming(cluster: Cluster, pods: list[str]) -> dict[str, str]:
     """The files with which a new cluster of these pods starts for the first time."""
-    return {file_name(pod): _file(cluster, pod, "new", pods) for pod in pods}
+    initial = [_initial(cluster, pod) for pod in pods]
+    return {file_name(pod): _file(cluster, pod, "new", initial) for pod in pods}
 
 
-def formed(cluster: Cluster, pods: list[str], joining: set[str]) -> dict[str, str]:
-    """The files ever after: sealed, but for the members that have yet to start for the first time."""
-    return {file_name(pod): _file(cluster, pod, "existing", pods if pod in joining else [pod]) for pod in pods}
+def formed(cluster: Cluster, pods: list[str], opened: Mapping[str, list[str]]) -> dict[str, str]:
+    """The files ever after: sealed, but for the members that have yet to start for the first time.
+
+    For these, `opened` has the whole initial-cluster, which must be what the member list says.
+    """
+    return {file_name(pod): _file(cluster, pod, "existing", opened.get(pod, [_initial(cluster, pod)])) for pod in pods}
 
 
 def is_sealed(cluster: Cluster, pod: str, text: str) -> bool:
     """Is this a file with which only a member that has its data can start?"""
     lines = text.splitlines()
-    alone = json.dumps(f"{pod}={cluster.peer_url(pod)}")
+    alone = json.dumps(_initial(cluster, pod))
     return 'initial-cluster-state: "existing"' in lines and f"initial-cluster: {alone}" in lines
 
 
@@ -85,6 +89,10 @@ def _transport(role: str) -> dict[str, Any]:
     }
 
 
+def _initial(cluster: Cluster, pod: str) -> str:
+    return f"{pod}={cluster.peer_url(pod)}"
+
+
 def _file(cluster: Cluster, pod: str, state: str, initial: list[str]) -> str:
     return _dump(
         {
@@ -92,7 +100,7 @@ def _file(cluster: Cluster, pod: str, state: str, initial: list[str]) -> str:
             "advertise-client-urls": cluster.client_url(pod),
             "initial-advertise-peer-urls": cluster.peer_url(pod),
             "initial-cluster-state": state,
-            "initial-cluster": ",".join(f"{member}={cluster.peer_url(member)}" for member in initial),
+            "initial-cluster": ",".join(initial),
             **settings(cluster),
         }
     )

@@ -16,7 +16,7 @@ from .s3 import Settings
 def fetch(
     source: str, target: Path, settings: Settings, identities: Sequence[str] = (), sha256: str | None = None
 ) -> dict[str, Any]:
-    """Write the plain snapshot to `target`, over what is there. StoreError when it is not sound; nothing is left then."""
+    """Write the plain snapshot to `target`, over what is there. StoreError, and nothing left, when it is not sound."""
     try:
         with _reading(source, settings) as stored, target.open("wb") as file:
             hashed = store.HashedReader(stored)

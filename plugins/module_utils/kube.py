@@ -24,6 +24,7 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _KINDS = {
     "ConfigMap": ("api/v1", "configmaps"),
     "Event": ("api/v1", "events"),
+    "Node": ("api/v1", "nodes"),
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
     "Pod": ("api/v1", "pods"),
     "Secret": ("api/v1", "secrets"),
@@ -106,10 +107,15 @@ class Kube:
         path = _path(kind, namespace, name)
         return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
 
-    def delete(self, kind: str, namespace: str, name: str, uid: str | None = None) -> bool:
-        """Delete an object, only the one with that uid if it is given; tells whether there was one."""
+    def delete(self, kind: str, namespace: str, name: str, uid: str | None = None, *, force: bool = False) -> bool:
+        """Delete an object, only the one with that uid if it is given; tells whether there was one.
+
+        With `force` a pod is gone at once, even if its node never says that it has stopped.
+        """
         # A Job's pods go with it; all else is deleted that way anyway.
         options: Manifest = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
+        if force:
+            options["gracePeriodSeconds"] = 0
         try:
             return self._call("DELETE", _path(kind, namespace, name), options, absent_ok=True) is not None
         except KubeError as error:
@@ -120,8 +126,8 @@ class Kube:
     def log(self, namespace: str, pod: str, container: str) -> str:
         """The last words of a container."""
         options = urlencode({"container": container, "tailLines": 20, "limitBytes": 4096})
-        found = self._call("GET", f"{_path('Pod', namespace, pod)}/log?{options}", text=True)
-        return str((found or {}).get("text", ""))
+        status, content = self._send("GET", f"{_path('Pod', namespace, pod)}/log?{options}", None, {})
+        return content.decode(errors="replace") if status == 200 else ""
 
     def _call(
         self,
@@ -131,28 +137,27 @@ class Kube:
         *,
         content_type: str = "application/json",
         absent_ok: bool = False,
-        text: bool = False,
     ) -> Manifest | None:
         data = None if body is None else json.dumps(body).encode()
-        headers = self._headers | ({"Content-Type": content_type} if data else {})
-        try:
-            self._connection.request(method, f"{self._base}/{path}", data, headers)
-            answer = self._connection.getresponse()
-            content = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            raise KubeError(0, f"The Kubernetes API server does not answer: {error or type(error).__name__}") from error
-        if answer.status == 404 and absent_ok:
+        status, content = self._send(method, path, data, {"Content-Type": content_type} if data else {})
+        if status == 404 and absent_ok:
             return None
-        if text and answer.status < 400:
-            return {"text": content.decode(errors="replace")}
         try:
             value: Manifest = json.loads(content)
         except ValueError:
             value = {"message": content.decode(errors="replace")[:500]}
-        if answer.status >= 400:
-            raise KubeError(answer.status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
+        if status >= 400:
+            raise KubeError(status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
         return value
+
+    def _send(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+        try:
+            self._connection.request(method, f"{self._base}/{path}", data, self._headers | headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise KubeError(0, f"The Kubernetes API server does not answer: {error or type(error).__name__}") from error
 
 
 def connect() -> Kube:

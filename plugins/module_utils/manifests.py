@@ -42,16 +42,15 @@ def quorum(voters: int) -> int:
     return voters // 2 + 1
 
 
-def objects(cluster: Cluster, replicas: int, files: dict[str, str]) -> list[Manifest]:
+def objects(cluster: Cluster, replicas: int, files: dict[str, str], voters: int) -> list[Manifest]:
     """Everything but the Secrets, in the order in which it is to be applied."""
-    wanted = [
+    return [
         _peer_service(cluster),
         _client_service(cluster),
         _object(cluster, "v1", "ConfigMap", cluster.config_map, {"data": files}),
+        _disruption_budget(cluster, voters),
+        _stateful_set(cluster, replicas),
     ]
-    if cluster.size > 1:
-        wanted.append(_disruption_budget(cluster))
-    return [*wanted, _stateful_set(cluster, replicas)]
 
 
 def differs(want: Any, have: Any) -> bool:
@@ -107,8 +106,10 @@ def _port(name: str, number: int) -> Manifest:
     return {"name": name, "port": number, "targetPort": name, "protocol": "TCP"}
 
 
-def _disruption_budget(cluster: Cluster) -> Manifest:
-    spec = {"minAvailable": quorum(cluster.size), "selector": {"matchLabels": _selector(cluster)}}
+def _disruption_budget(cluster: Cluster, voters: int) -> Manifest:
+    # One member alone may be evicted: a budget that never allows it would hold up every drain for ever.
+    needed = quorum(voters) if voters > 1 else 0
+    spec = {"minAvailable": needed, "selector": {"matchLabels": _selector(cluster)}}
     return _object(cluster, "policy/v1", "PodDisruptionBudget", cluster.name, {"spec": spec})
 
 
@@ -205,6 +206,8 @@ def _container(cluster: Cluster) -> Manifest:
         "livenessProbe": _probe("/livez", period=10, failures=6),
         # A member may have to replay a long log first.
         "startupProbe": _probe("/livez", period=1, failures=600),
+        # The pod's status has the end of the log when etcd ends: it tells whether data was lost (loss.py).
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": cluster.pod.get("resources", {}),
         "securityContext": {
             "allowPrivilegeEscalation": False,

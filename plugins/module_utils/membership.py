@@ -33,6 +33,15 @@ def quorum(voters: int) -> int:
     return voters // 2 + 1
 
 
+def member_id(text: str | None) -> int | None:
+    """An ID as users write it."""
+    try:
+        return int(text, 16) if text else None
+    except ValueError:
+        message = f"id is {text!r}; it must be hexadecimal, as `etcdctl member list` writes it"
+        raise EtcdError(INVALID_ARGUMENT, message) from None
+
+
 def find(wanted: Wanted, members: Sequence[Member]) -> Member | None:
     """The member that is meant. EtcdError when what is given fits more than one, or contradicts itself."""
     by_id = [member for member in members if member.id == wanted.id]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from . import secrets
 from .etcd import Client, Endpoint, EtcdError, MemberList, Tls, ask_all
 from .kube import Kube, KubeError, Manifest
 from .manifests import TEMPLATE_HASH, UID_LABEL
-from .observed import Answer, Claim, Observed, Pod
+from .observed import Answer, Claim, Join, Node, Observed, Pod
 from .spec import Cluster
 
 _TIMEOUT = 1.5  # seconds for one question to a member
+_OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
 
 
 def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed:
@@ -25,17 +26,22 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
     now, operator = datetime.now(UTC), cluster.secret("operator")
     with ThreadPoolExecutor(1) as aside:
         reading = aside.submit(_read, kube.another(), cluster)
-        pods = tuple(_pod(pod) for pod in kube.list("Pod", cluster.namespace, cluster.selector))
+        found = kube.list("Pod", cluster.namespace, cluster.selector)
         credentials = kube.get("Secret", cluster.namespace, operator) if cluster.tls.enabled else None
-        answers, members = _ask(cluster, pods, credentials)
-        objects, claims, found = reading.result()
-    tls_secrets = {name: credentials if name == operator else found.get(name) for name in secrets.secret_names(cluster)}
+        answers, members = _ask(cluster, found, credentials, status.get("clusterID"))
+        objects, claims, certificates = reading.result()
+    nodes = _nodes(kube, found, claims, answers)
+    certificates[operator] = credentials
+    tls_secrets = {name: certificates.get(name) for name in secrets.secret_names(cluster)}
     return Observed(
         now=now,
         cluster_id=status.get("clusterID"),
+        phase=status.get("phase", ""),
+        degraded_since=_degraded_since(status),
+        join=_join(status.get("join")),
         objects=objects,
-        pods=pods,
-        claims=claims,
+        pods=tuple(_pod(pod, nodes, now) for pod in found),
+        claims=tuple(_claim(claim, nodes) for claim in claims),
         answers=answers,
         members=members,
         certificates=secrets.check(cluster, tls_secrets, secrets.cluster_domain(), now),
@@ -43,7 +49,26 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
     )
 
 
-def _read(kube: Kube, cluster: Cluster) -> tuple[dict[str, Manifest], tuple[Claim, ...], dict[str, Manifest | None]]:
+def endpoints(cluster: Cluster, pods: Iterable[Manifest]) -> dict[str, Endpoint]:
+    """Where each pod's member is. Its address is dialled: a name that is new may not be in the DNS yet."""
+    addresses = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
+    return {name: Endpoint(cluster.client_url(name), address) for name, address in addresses.items() if address}
+
+
+def client_tls(secret: Manifest) -> Tls:
+    """A Secret's certificates, read into a context through files, because ssl reads from nothing else."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for field in ("ca.crt", "tls.crt", "tls.key"):
+            path = folder / field
+            path.touch(mode=0o600)
+            path.write_bytes(base64.b64decode(secret["data"][field]))
+        tls = Tls(str(folder / "ca.crt"), str(folder / "tls.crt"), str(folder / "tls.key"))
+        _ = tls.context  # reads the files while they are there
+    return tls
+
+
+def _read(kube: Kube, cluster: Cluster) -> tuple[dict[str, Manifest], list[Manifest], dict[str, Manifest | None]]:
     """The objects that make the cluster, its claims, and its Secrets but the operator's own."""
     names = (
         ("Service", cluster.peer_service),
@@ -53,38 +78,41 @@ def _read(kube: Kube, cluster: Cluster) -> tuple[dict[str, Manifest], tuple[Clai
         ("StatefulSet", cluster.name),
     )
     found = {f"{kind}/{name}": kube.get(kind, cluster.namespace, name) for kind, name in names}
-    claims = tuple(_claim(claim) for claim in kube.list("PersistentVolumeClaim", cluster.namespace, cluster.selector))
+    claims = kube.list("PersistentVolumeClaim", cluster.namespace, cluster.selector)
     others = [name for name in secrets.secret_names(cluster) if name != cluster.secret("operator")]
     own = {name: kube.get("Secret", cluster.namespace, name) for name in others}
     return {key: value for key, value in found.items() if value}, claims, own
 
 
 def _ask(
-    cluster: Cluster, pods: tuple[Pod, ...], credentials: Manifest | None
+    cluster: Cluster, pods: list[Manifest], credentials: Manifest | None, cluster_id: str | None
 ) -> tuple[dict[str, Answer], MemberList | None]:
     """Ask every member how it is, side by side."""
-    endpoints = {pod.name: Endpoint(cluster.client_url(pod.name), pod.address) for pod in pods if pod.address}
-    if not endpoints or (cluster.tls.enabled and credentials is None):
+    asked = endpoints(cluster, pods)
+    if not asked or (cluster.tls.enabled and credentials is None):
         return {}, None
-    with tempfile.TemporaryDirectory() as folder:
-        tls = _tls(Path(folder), credentials) if cluster.tls.enabled and credentials else None
-        if tls:
-            _ = tls.context  # reads the files while they are there
-        clients = [Client(endpoint, tls, timeout=_TIMEOUT) for endpoint in endpoints.values()]
-        said = ask_all(clients, _question, deadline=3.0)
+    tls = client_tls(credentials) if cluster.tls.enabled and credentials else None
+    clients = [Client(endpoint, tls, timeout=_TIMEOUT) for endpoint in asked.values()]
+    said = ask_all(clients, _question, deadline=3.0)
     answers, lists = {}, []
-    for pod, reply in zip(endpoints, said, strict=True):
+    for pod, reply in zip(asked, said, strict=True):
         if isinstance(reply, EtcdError):
             answers[pod] = Answer(None, healthy=False, error=str(reply))
-        else:
-            answers[pod], members = reply
-            lists += [members] if members else []
+            continue
+        answer, members = reply
+        if answer.status and cluster_id and f"{answer.status.cluster_id:x}" != cluster_id:
+            other = f"it is of another cluster, {answer.status.cluster_id:x}"
+            answer, members = Answer(None, healthy=False, error=other), None
+        answers[pod] = answer
+        lists += [members] if members else []
     return answers, lists[0] if lists else None
 
 
 def _question(client: Client) -> tuple[Answer, MemberList | None]:
     with client:
         status = client.status()
+        if status.is_learner:  # it serves no linearizable read, and tells no list
+            return Answer(status, healthy=bool(status.leader_id), error="" if status.leader_id else "no leader"), None
         try:
             client.health()
             return Answer(status, healthy=True), client.members()
@@ -92,27 +120,54 @@ def _question(client: Client) -> tuple[Answer, MemberList | None]:
             return Answer(status, healthy=False, error=str(error)), None
 
 
-def _tls(folder: Path, secret: Manifest) -> Tls:
-    """Files for ssl, which reads from nothing else."""
-    for name in ("ca.crt", "tls.crt", "tls.key"):
-        path = folder / name
-        path.touch(mode=0o600)
-        path.write_bytes(base64.b64decode(secret["data"][name]))
-    return Tls(str(folder / "ca.crt"), str(folder / "tls.crt"), str(folder / "tls.key"))
+def _nodes(kube: Kube, pods: list[Manifest], claims: list[Manifest], answers: Mapping[str, Answer]) -> dict[str, Node]:
+    """How the nodes are that members are tied to which don't serve."""
+    silent = [pod for pod in pods if not (answer := answers.get(pod["metadata"]["name"])) or not answer.healthy]
+    homeless = {f"data-{pod['metadata']['name']}" for pod in silent if not pod["spec"].get("nodeName")}
+    names = {pod["spec"].get("nodeName", "") for pod in silent}
+    names |= {_home(claim) for claim in claims if claim["metadata"]["name"] in homeless}
+    return {name: _node(kube, name) for name in names if name}
 
 
-def _pod(pod: Manifest) -> Pod:
+def _node(kube: Kube, name: str) -> Node:
+    try:
+        node = kube.get("Node", None, name)
+    except KubeError as error:
+        if error.status == 403:  # installed for one namespace
+            return Node.UNKNOWN
+        raise
+    if node is None:
+        return Node.GONE
+    ready = next((c["status"] for c in node["status"].get("conditions", []) if c["type"] == "Ready"), "Unknown")
+    return Node.UNREACHABLE if ready == "Unknown" else Node.WELL
+
+
+def _home(claim: Manifest) -> str:
+    """The node that the scheduler chose for a volume."""
+    return str((claim["metadata"].get("annotations") or {}).get("volume.kubernetes.io/selected-node", ""))
+
+
+def _pod(pod: Manifest, nodes: Mapping[str, Node], now: datetime) -> Pod:
     meta, status = pod["metadata"], pod.get("status", {})
     conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
+    container: Manifest = next((c for c in status.get("containerStatuses", []) if c["name"] == "etcd"), {})
+    ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
+    deletion = meta.get("deletionTimestamp")
     return Pod(
         name=meta["name"],
         uid=meta["uid"],
         address=status.get("podIP"),
         ready=conditions.get("Ready", {}).get("status") == "True",
-        deleting="deletionTimestamp" in meta,
+        deleting=deletion is not None,
+        overdue=deletion is not None and now - datetime.fromisoformat(deletion) > _OVERDUE,
         created=datetime.fromisoformat(meta["creationTimestamp"]),
         template_hash=(meta.get("annotations") or {}).get(TEMPLATE_HASH, ""),
         problem=_problem(status, conditions),
+        scheduled=bool(pod["spec"].get("nodeName")),
+        node=nodes.get(pod["spec"].get("nodeName", ""), Node.UNKNOWN),
+        restarts=container.get("restartCount", 0),
+        last_words=ended.get("message", "") if ended.get("exitCode") else "",
+        out_of_memory=ended.get("reason") == "OOMKilled",
     )
 
 
@@ -128,11 +183,31 @@ def _problem(status: Manifest, conditions: Mapping[str, Manifest]) -> str:
     return status.get("message", "") if status.get("phase") in ("Failed", "Succeeded") else ""
 
 
-def _claim(claim: Manifest) -> Claim:
-    return Claim(claim["metadata"]["name"], claim["metadata"]["labels"].get(UID_LABEL, ""))
+def _claim(claim: Manifest, nodes: Mapping[str, Node]) -> Claim:
+    meta = claim["metadata"]
+    return Claim(
+        name=meta["name"],
+        cluster_uid=meta["labels"].get(UID_LABEL, ""),
+        deleting="deletionTimestamp" in meta,
+        node=nodes.get(_home(claim), Node.UNKNOWN),
+    )
 
 
-def _storage_class_missing(kube: Kube, cluster: Cluster, claims: tuple[Claim, ...]) -> bool:
+def _degraded_since(status: Mapping[str, Any]) -> datetime | None:
+    for condition in status.get("conditions", []):
+        if condition["type"] == "Degraded" and condition["status"] == "True":
+            return datetime.fromisoformat(condition["lastTransitionTime"])
+    return None
+
+
+def _join(noted: Mapping[str, Any] | None) -> Join | None:
+    if not noted:
+        return None
+    since = datetime.fromisoformat(noted["since"])
+    return Join(noted["member"], since, noted.get("failed", False), noted.get("generation", 0))
+
+
+def _storage_class_missing(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> bool:
     """Only looked for before there are claims; not being allowed to look is no reason to refuse."""
     if claims or cluster.storage.type != "Persistent" or not cluster.storage.class_name:
         return False

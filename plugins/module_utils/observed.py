@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from .etcd import MemberList, Status
 from .kube import Manifest
+
+
+class Node(StrEnum):
+    """How the node is that a pod, or its disk, is tied to."""
+
+    WELL = "well"
+    UNREACHABLE = "unreachable"  # Kubernetes has not heard from it for a while
+    GONE = "gone"  # there is no such node any more
+    UNKNOWN = "unknown"  # none yet, or we may not look
 
 
 @dataclass(frozen=True)
@@ -20,12 +30,20 @@ class Pod:
     created: datetime
     template_hash: str
     problem: str  # why it does not run, in words; "" when it does
+    overdue: bool = False  # it should have been gone by now
+    scheduled: bool = True
+    node: Node = Node.UNKNOWN  # only looked at when its member does not answer
+    restarts: int = 0
+    last_words: str = ""  # the end of etcd's log when it ended last
+    out_of_memory: bool = False  # and that is why it ended
 
 
 @dataclass(frozen=True)
 class Claim:
     name: str
     cluster_uid: str  # the EtcdCluster that it was made for
+    deleting: bool = False
+    node: Node = Node.UNKNOWN  # only looked at when its pod can't be scheduled
 
 
 @dataclass(frozen=True)
@@ -33,7 +51,7 @@ class Answer:
     """What a member said of itself when asked over its client port."""
 
     status: Status | None
-    healthy: bool  # it served a linearizable read
+    healthy: bool  # it served a linearizable read; of a learner, it follows a leader
     error: str = ""
 
 
@@ -45,9 +63,22 @@ class Certificates:
 
 
 @dataclass(frozen=True)
+class Join:
+    """A learner that is on its way, or was taken back; noted in the status, which alone remembers times."""
+
+    member: str  # its ID, in hexadecimal
+    since: datetime
+    failed: bool = False
+    generation: int = 0  # of the spec, when it was taken back
+
+
+@dataclass(frozen=True)
 class Observed:
     now: datetime
     cluster_id: str | None  # in the status since the first quorum was seen
+    phase: str = ""  # what the status said before
+    degraded_since: datetime | None = None  # likewise
+    join: Join | None = None  # likewise
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
     pods: tuple[Pod, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -58,3 +89,7 @@ class Observed:
 
     def pod(self, name: str) -> Pod | None:
         return next((pod for pod in self.pods if pod.name == name), None)
+
+    def claim(self, pod: str) -> Claim | None:
+        """The claim with the data of a pod."""
+        return next((claim for claim in self.claims if claim.name == f"data-{pod}"), None)

@@ -1,85 +1,21 @@
 """What to do next: a pure function from what is wanted and what is there to one step, and the reason in a user's words.
 
-This is the state machine; docs/states.md is drawn from TRANSITIONS by `python -m tools.states`.
+This is the state machine; docs/states.md is drawn from plan.TRANSITIONS by `python -m tools.states`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from enum import StrEnum
 
-from . import config, manifests
-from .kube import Manifest
+from . import config, desired, manifests, members
+from .loss import loss
 from .observed import Observed
+from .plan import SETTLED, SOON, WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
+from .team import Team, gather, stranger_name
 
-# Seconds until the next look. Changes of readiness come as events (playbooks/etcdcluster_nudge.yml), so a settled
-# cluster is looked at only for what makes none.
-SOON, WATCHFUL, SETTLED = 1, 5, 300
 _STARTING = timedelta(minutes=2)  # how long a pod may take before its silence means something
-
-
-class Phase(StrEnum):
-    """The states of a cluster, as `kubectl get etcd` shows them."""
-
-    PENDING = "Pending"
-    BOOTSTRAPPING = "Bootstrapping"
-    RUNNING = "Running"
-    DEGRADED = "Degraded"
-    STARTING = "Starting"
-    HIBERNATED = "Hibernated"
-    PAUSED = "Paused"
-    QUORUM_LOST = "QuorumLost"
-    UNSUPPORTED = "Unsupported"
-    DELETING = "Deleting"
-
-
-class Step(StrEnum):
-    """What a reconcile does; each has a file in roles/etcdcluster/tasks/steps/."""
-
-    IDLE = "idle"
-    FORM = "form"  # make everything for the first start
-    SEAL = "seal"  # close the configuration of members that have started
-    UPDATE = "update"  # bring objects to what they should be
-    RENEW = "renew"  # certificates
-    HIBERNATE = "hibernate"  # no pods, data kept
-    WAKE = "wake"  # the same pods again
-
-
-@dataclass(frozen=True)
-class Plan:
-    phase: Phase
-    reason: str  # one word, for conditions and events
-    message: str  # for a person
-    step: Step = Step.IDLE
-    apply: tuple[Manifest, ...] = ()
-    delete_pods: tuple[str, ...] = ()
-    certificates: bool = False  # issue what is missing or due
-    cluster_id: str | None = None
-    requeue: int = SOON
-
-
-# From, to, and when: what the diagram shows.
-TRANSITIONS = (
-    (Phase.PENDING, Phase.BOOTSTRAPPING, "objects are made"),
-    (Phase.BOOTSTRAPPING, Phase.RUNNING, "every member serves"),
-    (Phase.BOOTSTRAPPING, Phase.DEGRADED, "a quorum serves, some members don't"),
-    (Phase.RUNNING, Phase.DEGRADED, "a member does not serve"),
-    (Phase.DEGRADED, Phase.RUNNING, "every member serves"),
-    (Phase.DEGRADED, Phase.QUORUM_LOST, "fewer than a quorum serve"),
-    (Phase.DEGRADED, Phase.STARTING, "fewer than a quorum serve, pods are starting"),
-    (Phase.STARTING, Phase.RUNNING, "every member serves"),
-    (Phase.STARTING, Phase.QUORUM_LOST, "pods do not come up"),
-    (Phase.QUORUM_LOST, Phase.RUNNING, "the members are back"),
-    (Phase.RUNNING, Phase.HIBERNATED, "size 0"),
-    (Phase.HIBERNATED, Phase.STARTING, "size above 0"),
-    (Phase.RUNNING, Phase.PAUSED, "paused"),
-    (Phase.PAUSED, Phase.RUNNING, "no longer paused"),
-    (Phase.PENDING, Phase.UNSUPPORTED, "what is asked for can't be done"),
-    (Phase.UNSUPPORTED, Phase.PENDING, "it was put right"),
-    (Phase.RUNNING, Phase.DELETING, "deleted"),
-)
 
 
 def plan(cluster: Cluster, seen: Observed) -> Plan:
@@ -118,8 +54,8 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
     serving = [pod for pod in pods if _serves(seen, pod)]
     if len(serving) >= manifests.quorum(size):
         return _formed(cluster, seen, pods, serving)
-    wanted = manifests.objects(replace(cluster, size=size), size, config.forming(cluster, pods))
-    changed = _changed(wanted, seen)
+    wanted = manifests.objects(cluster, size, config.forming(cluster, pods), voters=size)
+    changed = desired.changed(wanted, seen)
     template_hash = wanted[-1]["spec"]["template"]["metadata"]["annotations"][manifests.TEMPLATE_HASH]
     # Nothing can be lost yet: pods that can't start are made anew when the spec was corrected.
     stale = tuple(pod.name for pod in seen.pods if pod.template_hash != template_hash and not pod.deleting)
@@ -133,7 +69,7 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
             delete_pods=stale,
             certificates=bool(seen.certificates.missing),
         )
-    troubles = _troubles(seen, pods)
+    troubles = _troubles(seen, None, pods)
     message = f"Waiting for a quorum: {len(serving)} of {_count(size)} serve.{troubles}"
     return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message)
 
@@ -141,8 +77,10 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
 def _formed(cluster: Cluster, seen: Observed, pods: list[str], serving: list[str]) -> Plan:
     """The first quorum: from here on no member may start a cluster of its own."""
     status = seen.answers[serving[0]].status
-    files = config.formed(cluster, pods, joining=set(pods) - set(serving))
-    config_map = next(o for o in manifests.objects(cluster, len(pods), files) if o["kind"] == "ConfigMap")
+    initial = [f"{pod}={cluster.peer_url(pod)}" for pod in pods]
+    files = config.formed(cluster, pods, dict.fromkeys(set(pods) - set(serving), initial))
+    wanted = manifests.objects(cluster, len(pods), files, voters=len(pods))
+    config_map = next(each for each in wanted if each["kind"] == "ConfigMap")
     return Plan(
         Phase.BOOTSTRAPPING,
         "Formed",
@@ -156,7 +94,7 @@ def _formed(cluster: Cluster, seen: Observed, pods: list[str], serving: list[str
 def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     if live and live["spec"]["replicas"] > 0:
-        wanted = _wanted(cluster, seen, replicas=0)
+        wanted = desired.as_they_are(cluster, seen, 0)
         return Plan(
             Phase.HIBERNATED,
             "Hibernating",
@@ -172,7 +110,7 @@ def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
 
 
 def _run(cluster: Cluster, seen: Observed) -> Plan:
-    pods = _member_pods(cluster, seen)
+    pods = desired.member_pods(cluster, seen)
     if not pods:
         return Plan(
             Phase.UNSUPPORTED,
@@ -180,6 +118,7 @@ def _run(cluster: Cluster, seen: Observed) -> Plan:
             f"ConfigMap {cluster.config_map}, the StatefulSet and all claims are gone; restore from a backup.",
             requeue=SETTLED,
         )
+    number = 1 + max(cluster.ordinal(pod) or 0 for pod in pods)
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     if live and live["spec"]["replicas"] == 0:
         return Plan(
@@ -187,46 +126,62 @@ def _run(cluster: Cluster, seen: Observed) -> Plan:
             "Waking",
             f"Starting {_count(len(pods))} with their data.",
             Step.WAKE,
-            apply=_changed(_wanted(cluster, seen, len(pods)), seen),
+            apply=desired.changed(desired.as_they_are(cluster, seen, number), seen),
             certificates=bool(seen.certificates.missing or seen.certificates.due),
         )
-    health = _health(cluster, seen, pods)
-    changed = _changed(_wanted(cluster, seen, len(pods)), seen)
+    team = gather(cluster, seen)
+    health = _health(cluster, seen, team)
     if seen.certificates.missing or seen.certificates.due:
         names = ", ".join(seen.certificates.missing + seen.certificates.due)
         return replace(health, step=Step.RENEW, certificates=True, requeue=SOON, message=f"Renewing {names}.")
-    if changed:
-        step = Step.SEAL if [o["kind"] for o in changed] == ["ConfigMap"] else Step.UPDATE
-        return replace(health, step=step, apply=changed, requeue=SOON)
-    return health
+    planned = (members.change(cluster, seen, team) if team else None) or health
+    if planned.step is not Step.IDLE:
+        return planned
+    wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, number)
+    if changed := desired.changed(wanted, seen):
+        step = Step.SEAL if [each["kind"] for each in changed] == ["ConfigMap"] else Step.UPDATE
+        return replace(planned, step=step, apply=changed, requeue=SOON)
+    return planned
 
 
-def _health(cluster: Cluster, seen: Observed, pods: list[str]) -> Plan:
-    serving = [pod for pod in pods if _serves(seen, pod)]
-    needed = manifests.quorum(len(pods))
-    troubles = _troubles(seen, [pod for pod in pods if pod not in serving])
-    if len(serving) == len(pods):
-        return _healthy(cluster, seen, pods)
+def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
+    """How the voters are; when no quorum tells who they are, those that the ConfigMap tells of."""
+    voters = [seat.name for seat in team.voters] if team else desired.started(cluster, seen)
+    votes = team.votes if team else len(voters)
+    serving = [pod for pod in voters if _serves(seen, pod)]
+    needed = manifests.quorum(votes)
+    notes, strange = _notes(cluster, seen, team), "UnknownMember" if team and team.strangers else ""
+    troubles = _troubles(seen, team, [pod for pod in voters if pod not in serving])
+    if len(serving) == votes:
+        message = f"All {_count(votes)} serve." if votes > 1 else "The member serves."
+        reason = strange or ("ChangePending" if notes else "AllMembersServe")
+        return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=SETTLED)
+    said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
     if len(serving) >= needed:
-        message = f"{len(serving)} of {_count(len(pods))} serve; {needed} are needed.{troubles}"
-        return Plan(Phase.DEGRADED, "MembersDown", message, requeue=WATCHFUL)
+        # What a member said last is no event; but nobody needs to look every second for hours.
+        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < _STARTING
+        requeue = SOON if fresh else WATCHFUL
+        return Plan(Phase.DEGRADED, strange or "MembersDown", f"{said}{troubles} {notes}".strip(), requeue=requeue)
     starting = [pod for pod in seen.pods if not pod.deleting and seen.now - pod.created < _STARTING]
-    missing = [pod for pod in pods if seen.pod(pod) is None]
-    if starting or missing:
-        message = f"{len(serving)} of {_count(len(pods))} serve; {needed} are needed. Pods are starting.{troubles}"
-        return Plan(Phase.STARTING, "Starting", message)
+    missing = [pod for pod in voters if seen.pod(pod) is None]
+    lost = [pod for pod in voters if _is_lost(seen, pod)]
+    if (starting or missing) and votes - len(lost) >= needed:
+        return Plan(Phase.STARTING, "Starting", f"{said} Pods are starting.{troubles}")
     message = (
-        f"Only {len(serving)} of {_count(len(pods))} serve and {needed} are needed, so nothing can be read or written."
+        f"Only {len(serving)} of {_count(votes)} serve and {needed} are needed, so nothing can be read or written."
         f"{troubles} Nothing is deleted: bring the pods or their nodes back, or restore from a backup."
     )
     return Plan(Phase.QUORUM_LOST, "QuorumLost", message, requeue=WATCHFUL)
 
 
-def _healthy(cluster: Cluster, seen: Observed, pods: list[str]) -> Plan:
+def _notes(cluster: Cluster, seen: Observed, team: Team | None) -> str:
+    """What a person should know though the voters are well."""
     notes = []
-    if cluster.size != len(pods):
+    if team and team.strangers:
+        names = "; ".join(stranger_name(member) for member in team.strangers)
         notes.append(
-            f"spec.size is {cluster.size}: changing the size of a running cluster is not supported yet, so it stays."
+            f"Members that this EtcdCluster did not add: {names}. They are left alone, and the size is not changed "
+            "while they are there; if they are not meant to be, remove them with etcdctl member remove."
         )
     wanted = manifests.pod_template(cluster)["metadata"]["annotations"][manifests.TEMPLATE_HASH]
     stale = [pod.name for pod in seen.pods if pod.template_hash != wanted]
@@ -234,9 +189,7 @@ def _healthy(cluster: Cluster, seen: Observed, pods: list[str]) -> Plan:
         notes.append(f"{', '.join(stale)} still run with the former settings; delete one pod at a time to renew it.")
     if seen.certificates.problem:
         notes.append(seen.certificates.problem)
-    reason = "AllMembersServe" if not notes else "ChangePending"
-    message = " ".join([f"All {_count(len(pods))} serve." if len(pods) > 1 else "The member serves.", *notes])
-    return Plan(Phase.RUNNING, reason, message, requeue=SETTLED)
+    return " ".join(notes)
 
 
 def _refusal(cluster: Cluster, seen: Observed) -> Plan | None:
@@ -263,56 +216,24 @@ def _unsupported(reason: str, message: str) -> Plan:
     return Plan(Phase.UNSUPPORTED, reason, message, requeue=WATCHFUL)
 
 
-def _member_pods(cluster: Cluster, seen: Observed) -> list[str]:
-    """Who the members are: the ConfigMap has a file for each, and outlives the pods."""
-    files = seen.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
-    replicas = seen.objects.get(f"StatefulSet/{cluster.name}", {}).get("spec", {}).get("replicas", 0)
-    number = len(files) or replicas or len(seen.claims)
-    return [cluster.pod_name(ordinal) for ordinal in range(number)]
-
-
-def _wanted(cluster: Cluster, seen: Observed, replicas: int) -> list[Manifest]:
-    """The objects of a cluster that has formed."""
-    pods = _member_pods(cluster, seen)
-    files = seen.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
-    joining = {pod for pod in pods if _is_open(cluster, pod, files) and not _answers(seen, pod)}
-    wanted = manifests.objects(replace(cluster, size=len(pods)), replicas, config.formed(cluster, pods, joining))
-    live = seen.objects.get(f"StatefulSet/{cluster.name}")
-    if live and "volumeClaimTemplates" in wanted[-1]["spec"]:  # can't be changed in place
-        wanted[-1]["spec"]["volumeClaimTemplates"] = live["spec"].get("volumeClaimTemplates", [])
-    return wanted
-
-
-def _is_open(cluster: Cluster, pod: str, files: Manifest) -> bool:
-    """Has this member yet to start for the first time? A file that is gone is made anew as a sealed one."""
-    text = files.get(config.file_name(pod))
-    return text is not None and not config.is_sealed(cluster, pod, text)
-
-
-def _changed(wanted: list[Manifest], seen: Observed) -> tuple[Manifest, ...]:
-    return tuple(
-        manifest
-        for manifest in wanted
-        if manifests.differs(manifest, seen.objects.get(f"{manifest['kind']}/{manifest['metadata']['name']}"))
-    )
-
-
-def _answers(seen: Observed, pod: str) -> bool:
-    answer = seen.answers.get(pod)
-    return answer is not None and answer.status is not None
-
-
 def _serves(seen: Observed, pod: str) -> bool:
     answer = seen.answers.get(pod)
     return answer is not None and answer.healthy
 
 
-def _troubles(seen: Observed, pods: list[str]) -> str:
+def _is_lost(seen: Observed, name: str) -> bool:
+    return not _serves(seen, name) and bool(loss(seen.pod(name), seen.claim(name), others_well=False))
+
+
+def _troubles(seen: Observed, team: Team | None, pods: list[str]) -> str:
     """What is known of members that don't serve."""
+    lost = {seat.name: seat.lost for seat in team.seats if seat.lost} if team else {}
     words = []
     for name in pods:
         pod, answer = seen.pod(name), seen.answers.get(name)
-        if pod is None:
+        if why := lost.get(name) or loss(pod, seen.claim(name), others_well=False):
+            words.append(f"{name}: {why}")
+        elif pod is None:
             words.append(f"{name} has no pod")
         elif pod.problem:
             words.append(f"{name}: {pod.problem}")

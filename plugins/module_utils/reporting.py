@@ -22,25 +22,24 @@ def time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def condition(
-    kind: str,
-    state: str,
-    reason: str,
-    message: str,
-    generation: int,
-    before: Sequence[dict[str, Any]],
-    now: datetime,
-) -> dict[str, Any]:
-    """A condition; its time is that of the last change of its state."""
-    old = next((each for each in before if each["type"] == kind), None)
-    return {
-        "type": kind,
-        "status": state,
-        "reason": reason,
-        "message": message,
-        "observedGeneration": generation,
-        "lastTransitionTime": old["lastTransitionTime"] if old and old["status"] == state else time_text(now),
-    }
+def conditions(
+    said: Sequence[tuple[str, str, str, str]], generation: int, before: Sequence[dict[str, Any]], now: datetime
+) -> list[dict[str, Any]]:
+    """Conditions (type, status, reason, message); the time of each is that of the last change of its status."""
+    since = {each["type"]: each for each in before}
+    return [
+        {
+            "type": kind,
+            "status": state,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": generation,
+            "lastTransitionTime": since[kind]["lastTransitionTime"]
+            if since.get(kind, {}).get("status") == state
+            else time_text(now),
+        }
+        for kind, state, reason, message in said
+    ]
 
 
 def differs(new: dict[str, Any], old: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """Handing a checked snapshot from one pod to others, over TLS with certificates on both sides.
 
-A restore needs the snapshot at every member. The claim that holds it may be bound to one node and the members' volumes to
-others, so no pod can mount both; and this way the store's credentials and the key reach one pod only.
+A restore needs the snapshot at every member. The claim that holds it may be bound to one node and the members' volumes
+to others, so no pod can mount both; and this way the store's credentials and the key reach one pod only.
 """
 
 from __future__ import annotations

@@ -81,6 +81,11 @@ class Cluster:
     def pod_name(self, ordinal: int) -> str:
         return f"{self.name}-{ordinal}"
 
+    def ordinal(self, pod: str) -> int | None:
+        """The number in a pod's name; None when it is not one of this cluster's."""
+        number = pod.removeprefix(f"{self.name}-")
+        return int(number) if number.isdecimal() and self.pod_name(int(number)) == pod else None
+
     def host(self, pod: str) -> str:
         """A member's name in the cluster's DNS, without the cluster's domain, which differs from cluster to cluster."""
         return f"{pod}.{self.peer_service}.{self.namespace}.svc"

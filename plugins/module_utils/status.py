@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
+from .etcd import Member
 from .manifests import quorum
-from .observed import Observed
-from .planner import Phase, Plan, Step
+from .members import join_of
+from .observed import Join, Observed
+from .plan import Phase, Plan, Step
 from .quantity import rounded
 from .spec import Cluster
+from .team import gather, ordinal
 
+_MOVING = {Phase.BOOTSTRAPPING, Phase.STARTING, Phase.SCALING, Phase.REPAIRING}
 _WARNINGS = {Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED}
 
 
@@ -23,8 +28,9 @@ class Event:
 
 def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any]) -> dict[str, Any]:
     """The whole status; None for a field means that it goes."""
-    members = _members(seen)
+    members = _members(cluster, seen)
     healthy = [member for member in members if member["healthy"]]
+    voters = [member for member in members if member["role"] != "learner"]
     leader = next((member["name"] for member in members if member["role"] == "leader"), None)
     versions = sorted({member["version"] for member in members if member.get("version")})
     return {
@@ -43,7 +49,8 @@ def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any])
             "secret": cluster.secret("client") if cluster.tls.enabled else None,
         },
         "members": members,
-        "conditions": _conditions(cluster, seen, plan, len(healthy), before.get("conditions", [])),
+        "join": _noted(join_of(cluster, seen, gather(cluster, seen), plan)),
+        "conditions": _conditions(cluster, seen, plan, voters, before.get("conditions", [])),
     }
 
 
@@ -71,16 +78,27 @@ def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
     return found
 
 
-def _members(seen: Observed) -> list[dict[str, Any]]:
+def _noted(join: Join | None) -> dict[str, Any] | None:
+    if join is None:
+        return None
+    noted: dict[str, Any] = {"member": join.member, "since": _time(join.since)}
+    return noted | ({"failed": True, "generation": join.generation} if join.failed else {})
+
+
+def _time(when: datetime) -> str:
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _members(cluster: Cluster, seen: Observed) -> list[dict[str, Any]]:
     """Joined by member ID; from live answers only."""
     answers = {a.status.member_id: a for a in seen.answers.values() if a.status}
     leader = next((a.status.leader_id for a in seen.answers.values() if a.status and a.healthy), 0)
     members = []
-    for member in sorted(seen.members.members, key=lambda m: (len(m.name), m.name)) if seen.members else []:
+    for member in seen.members.members if seen.members else ():
         answer = answers.get(member.id)
         role = "learner" if member.is_learner else "leader" if member.id == leader else "voter"
         entry: dict[str, Any] = {
-            "name": member.name,
+            "name": _name(cluster, member),
             "id": f"{member.id:x}",
             "role": role,
             "healthy": answer is not None and answer.healthy,
@@ -88,13 +106,19 @@ def _members(seen: Observed) -> list[dict[str, Any]]:
         if answer and answer.status:
             entry |= {"version": answer.status.version, "dbSize": rounded(answer.status.db_size)}
         members.append(entry)
-    return members
+    return sorted(members, key=lambda entry: (len(entry["name"]), entry["name"]))
+
+
+def _name(cluster: Cluster, member: Member) -> str:
+    """A member that has not started yet has no name, but its pod has."""
+    number = ordinal(cluster, member)
+    return member.name or ("" if number is None else cluster.pod_name(number))
 
 
 def _conditions(
-    cluster: Cluster, seen: Observed, plan: Plan, healthy: int, before: list[dict[str, Any]]
+    cluster: Cluster, seen: Observed, plan: Plan, members: list[dict[str, Any]], before: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    voters = sum(not member.is_learner for member in seen.members.members) if seen.members else 0
+    voters, healthy = len(members), sum(member["healthy"] for member in members)
     formed = bool(seen.cluster_id or plan.cluster_id)
     if voters and healthy >= quorum(voters):
         available = ("True", "QuorumServes", f"{healthy} of {voters} voters serve.")
@@ -106,14 +130,14 @@ def _conditions(
         available = ("Unknown", "NoAnswer", f"No member answers. {plan.message}")
     else:
         available = ("False", plan.reason, plan.message)
-    moving = plan.step is not Step.IDLE or plan.phase in (Phase.BOOTSTRAPPING, Phase.STARTING)
+    moving = plan.step is not Step.IDLE or plan.phase in _MOVING
     degraded = plan.phase in _WARNINGS or (formed and 0 < healthy < voters)
     said = (
         ("Available", *available),
         ("Progressing", str(moving), plan.reason, plan.message),
         ("Degraded", str(degraded), plan.reason, plan.message),
     )
-    now, since = seen.now.strftime("%Y-%m-%dT%H:%M:%SZ"), {c["type"]: c for c in before}
+    now, since = _time(seen.now), {c["type"]: c for c in before}
     return [
         {
             "type": kind,

@@ -93,11 +93,10 @@ def reading(where: Location, s3: Settings) -> Iterator[Reader]:
             yield body
         return
     try:
-        file = Path(where.name).open("rb")
+        with Path(where.name).open("rb") as file:
+            yield file
     except OSError as error:
         raise StoreError(f"{where.name} can't be read: {error.strerror}") from error
-    with file:
-        yield file
 
 
 def exists(where: Location, s3: Settings) -> bool:

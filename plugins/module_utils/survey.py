@@ -38,11 +38,13 @@ class Connection:
     timeout: float = 5.0
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)  # by URL; for those that DNS may not know
     _clients: dict[str, Client] = field(default_factory=dict, repr=False)
 
     def client(self, url: str) -> Client:
         if url not in self._clients:
-            self._clients[url] = Client(Endpoint(url), self.tls, self.timeout, self.user, self.password)
+            endpoint = self.endpoints.get(url) or Endpoint(url)
+            self._clients[url] = Client(endpoint, self.tls, self.timeout, self.user, self.password)
         client = self._clients[url]
         client.token = client.token or next((other.token for other in self._clients.values() if other.token), None)
         return client

@@ -145,28 +145,14 @@ code:
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
-    INVALID_ARGUMENT,
-    UNAVAILABLE,
-    Client,
-    EtcdError,
-    Member,
-    on_any,
-)
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import (
-    Change,
-    Wanted,
-    applied,
-    decide,
-    display_name,
-    find,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.change import bring_about
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Member
+from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Change, Wanted, find, member_id
 from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, member_result, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, survey
 
 
 def main() -> None:
@@ -187,96 +173,23 @@ def main() -> None:
 def _work(module: AnsibleModule, connection: Connection) -> Result:
     wanted = _wanted(module.params)
     found = survey(connection, module.params["endpoints"])
-    if not found.quorum:
-        ill = "; ".join(f"{display_name(seen.member)}: {seen.error}" for seen in found.members if not seen.healthy)
-        message = f"the cluster has no quorum, so its members can't be changed; bring its voters back first ({ill})"
-        raise EtcdError(UNAVAILABLE, message)
-    before = tuple(seen.member for seen in found.members)
-    change = decide(wanted, before, found.healthy)
-    after = applied(change, before)
-    if change is not None and not module.check_mode:
-        if change.action == "remove" and change.member.id == found.leader_id:
-            _move_leadership(module, connection, found)
-        after = _make(change, wanted, before, _voters(connection, found, change))
-    member = _meant(change, wanted, after)
+    done = bring_about(connection, found, wanted, dry_run=module.check_mode)
+    if done.warning:
+        module.warn(done.warning)
+    member = _meant(done.change, wanted, done.after)
     return {
-        "changed": change is not None,
-        "action": change.action if change else "none",
+        "changed": done.change is not None,
+        "action": done.change.action if done.change else "none",
         "member": member_result(member) if member else None,
-        "members": _listed(after),
-        "diff": {"before": {"members": _listed(before)}, "after": {"members": _listed(after)}},
+        "members": _listed(done.after),
+        "diff": {"before": {"members": _listed(done.before)}, "after": {"members": _listed(done.after)}},
     }
 
 
 def _wanted(params: dict[str, Any]) -> Wanted:
-    try:
-        member_id = int(params["id"], 16) if params["id"] else None
-    except ValueError:
-        message = f"id is {params['id']!r}; it must be hexadecimal, as `etcdctl member list` writes it"
-        raise EtcdError(INVALID_ARGUMENT, message) from None
     peer_urls = tuple(params["peer_urls"] or ())
-    return Wanted(params["state"], member_id, params["name"], peer_urls, params["learner"], params["force"])
-
-
-def _voters(connection: Connection, found: Survey, change: Change) -> list[Client]:
-    """Whom to ask: not the one that is to go, if there is another."""
-    going = {seen.url for seen in found.members if change.action == "remove" and seen.member == change.member}
-    staying = [url for url in found.voter_urls if url not in going]
-    return [connection.client(url) for url in staying or found.voter_urls]
-
-
-def _move_leadership(module: AnsibleModule, connection: Connection, found: Survey) -> None:
-    """A leader that is removed leaves a cluster without one for an election's time; better hand over before."""
-    heirs = [seen for seen in found.members if seen.healthy and not seen.member.is_learner]
-    heirs = [seen for seen in heirs if seen.member.id != found.leader_id]
-    if not heirs:
-        return
-    heir = max(heirs, key=lambda seen: seen.status.raft_applied_index if seen.status else 0).member
-    try:
-        on_any([connection.client(url) for url in found.voter_urls], lambda client: client.move_leader(heir.id))
-    except EtcdError as error:
-        module.warn(f"leadership could not be moved to {heir.name} before the removal: {error}")
-
-
-def _make(change: Change, wanted: Wanted, before: Sequence[Member], voters: Sequence[Client]) -> tuple[Member, ...]:
-    """Make the change and return the members there are then."""
-    try:
-        return on_any(voters, lambda client: _request(client, change, before))
-    except EtcdError as error:
-        # The answer to a request may be lost and the change be made all the same: the list tells.
-        after = _reread(voters)
-        if after is not None and decide(replace(wanted, force=True), after, ()) is None:
-            return after
-        raise _explained(error, change) from error
-
-
-def _request(client: Client, change: Change, before: Sequence[Member]) -> tuple[Member, ...]:
-    match change.action:
-        case "add":
-            return (*before, client.member_add(change.member.peer_urls, change.member.is_learner))
-        case "update":
-            return client.member_update(change.member.id, change.peer_urls).members
-        case "promote":
-            return client.member_promote(change.member.id).members
-        case _:
-            return client.member_remove(change.member.id).members
-
-
-def _reread(voters: Sequence[Client]) -> tuple[Member, ...] | None:
-    try:
-        return on_any(voters, lambda client: client.members()).members
-    except EtcdError:
-        return None
-
-
-def _explained(error: EtcdError, change: Change) -> EtcdError:
-    if error.not_in_sync:
-        name = display_name(change.member)
-        return EtcdError(error.code, f"the learner {name} is not in sync with the leader yet; promote it again later")
-    if error.message == "etcdserver: unhealthy cluster":
-        hint = "a voter is down, or came less than 5 seconds ago: try again then"
-        return EtcdError(error.code, f"every voter that was asked refuses to {change.action}: {error}; {hint}")
-    return error
+    identity = member_id(params["id"])
+    return Wanted(params["state"], identity, params["name"], peer_urls, params["learner"], params["force"])
 
 
 def _meant(change: Change | None, wanted: Wanted, after: Sequence[Member]) -> Member | None:

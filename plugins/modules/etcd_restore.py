@@ -8,8 +8,8 @@ module: etcd_restore
 short_description: Make a member's data from a snapshot of etcd
 version_added: "0.1.0"
 description:
-  - Brings a snapshot from a file or an S3-compatible store, checks it, and has C(etcdutl snapshot restore) make the data
-    directory of one member of a new cluster from it.
+  - Brings a snapshot from a file or an S3-compatible store, checks it, and has C(etcdutl snapshot restore) make the
+    data directory of one member of a new cluster from it.
   - Run it for every member, with the same snapshot, O(initial_cluster) and O(token), before any of them is started.
   - It never writes over data. If O(data_dir) exists, nothing is done, unless O(old_data) says where to move it.
 options:
@@ -34,8 +34,8 @@ options:
     required: true
   old_data:
     description:
-      - Where to move a data directory that is there; made empty if there is none. If it exists, it is from an earlier try
-        of the same restore that did not end, and what that made in O(data_dir) is deleted.
+      - Where to move a data directory that is there; made empty if there is none. If it exists, it is from an earlier
+        try of the same restore that did not end, and what that made in O(data_dir) is deleted.
     type: path
   name:
     description:
@@ -61,8 +61,8 @@ options:
     required: true
   bump_revision:
     description:
-      - How far to raise the revision. All revisions up to there are marked compacted, so that a client that watches from
-        before the restore is told that it missed something, instead of being given other events under old numbers.
+      - How far to raise the revision. All revisions up to there are marked compacted, so that a client that watches
+        from before the restore is told that it missed something, instead of being given other events under old numbers.
     type: int
     default: 1000000000
   etcdutl:

@@ -8,8 +8,8 @@ module: etcd_snapshot_info
 short_description: Check a snapshot of etcd and tell what it holds
 version_added: "0.1.0"
 description:
-  - Reads a snapshot from a file or an S3-compatible store, decrypts and decompresses it if need be, holds it against the
-    sha256 that it ends in, and has C(etcdutl snapshot status) look at it.
+  - Reads a snapshot from a file or an S3-compatible store, decrypts and decompresses it if need be, holds it against
+    the sha256 that it ends in, and has C(etcdutl snapshot status) look at it.
   - It fails when the snapshot is damaged, cut short or none at all. Whatever way it is stored is seen from its content.
 options:
   src:

@@ -39,10 +39,27 @@ message:
   description: Why, for a person.
   type: str
   returned: always
+remove:
+  description: The ID of the member to remove in the step, in hexadecimal; empty for none.
+  type: str
+  returned: always
+add:
+  description: The pod to add as a learner in the step; empty for none.
+  type: str
+  returned: always
+promote:
+  description: The ID of the learner to promote in the step; empty for none.
+  type: str
+  returned: always
 apply:
   description: Objects to apply in the step.
   type: list
   elements: dict
+  returned: always
+delete_claims:
+  description: Claims to delete in the step.
+  type: list
+  elements: str
   returned: always
 delete_pods:
   description: Pods to delete in the step.
@@ -66,6 +83,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube, planner, spec, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observe import observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan
 
 
 def main() -> None:
@@ -82,18 +100,22 @@ def main() -> None:
         step=str(plan.step),
         phase=str(plan.phase),
         message=plan.message,
+        remove=plan.remove,
+        add=plan.add,
+        promote=plan.promote,
         apply=list(plan.apply),
+        delete_claims=list(plan.delete_claims),
         delete_pods=list(plan.delete_pods),
         certificates=plan.certificates,
         requeue=f"{plan.requeue}s",
     )
 
 
-def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, planner.Plan]:
+def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
     api = kube.connect()
     resource = api.get("EtcdCluster", namespace, name)
     if resource is None:  # deleted while we were on our way
-        gone = planner.Plan(planner.Phase.DELETING, "Gone", f"EtcdCluster {name} is gone.", requeue=planner.SETTLED)
+        gone = Plan(Phase.DELETING, "Gone", f"EtcdCluster {name} is gone.", requeue=SETTLED)
         return False, gone
     cluster = spec.read(resource)
     before: dict[str, Any] = resource.get("status", {})
@@ -112,7 +134,7 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, planner
     return changed or bool(news), plan
 
 
-def _refusal(api: kube.Kube, plan: planner.Plan) -> str | None:
+def _refusal(api: kube.Kube, plan: Plan) -> str | None:
     """Why Kubernetes would not take what the plan applies: a schema can't know all that is wrong with a pod."""
     for manifest in plan.apply:
         try:

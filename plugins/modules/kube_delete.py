@@ -28,6 +28,10 @@ options:
   selector:
     description: A label selector; everything that it finds is deleted.
     type: str
+  force:
+    description: Whether pods are gone at once, without waiting for their nodes to stop them.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - etcdops.etcd.kube
 """
@@ -61,10 +65,11 @@ def main() -> None:
             "namespace": {"type": "str", "required": True},
             "names": {"type": "list", "elements": "str", "default": []},
             "selector": {"type": "str"},
+            "force": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
-    kind, namespace = module.params["kind"], module.params["namespace"]
+    kind, namespace, force = module.params["kind"], module.params["namespace"], module.params["force"]
     deleted: list[str] = []
     try:
         api = kube.connect()
@@ -73,9 +78,9 @@ def main() -> None:
             found += api.list(kind, namespace, selector)
         for manifest in filter(None, found):
             meta = manifest["metadata"]
-            if "deletionTimestamp" in meta:
+            if "deletionTimestamp" in meta and not force:
                 continue
-            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"]):
+            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"], force=force):
                 deleted.append(meta["name"])
     except kube.KubeError as error:
         module.fail_json(msg=str(error), deleted=deleted)

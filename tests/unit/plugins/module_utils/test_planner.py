@@ -16,7 +16,8 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.observed import (
     Observed,
     Pod,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.planner import Phase, Plan, Step, plan, rejected
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.planner import plan, rejected
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster, Storage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -64,7 +65,8 @@ def _started(cluster: Cluster = CLUSTER, serving: int = 3) -> Observed:
     seen = _applied(plan(cluster, _nothing()), onto=replace(_nothing(), certificates=Certificates()))
     answers = {cluster.pod_name(number): Answer(_status(number), healthy=True) for number in range(serving)}
     pods = tuple(_pod(cluster, number) for number in range(cluster.size))
-    listed = tuple(Member(n + 1, cluster.pod_name(n), (), (), False) for n in range(cluster.size))
+    names = [cluster.pod_name(number) for number in range(cluster.size)]
+    listed = tuple(Member(n + 1, name, (cluster.peer_url(name),), (), False) for n, name in enumerate(names))
     return replace(seen, pods=pods, answers=answers, members=MemberList(0xABC, listed) if serving else None)
 
 
@@ -90,9 +92,9 @@ def test_a_new_cluster_starts_all_members_at_once() -> None:
     assert first.apply[-1]["kind"] == "StatefulSet"  # last: pods need the rest
 
 
-def test_one_member_needs_no_disruption_budget() -> None:
+def test_one_member_alone_may_be_evicted() -> None:
     first = plan(replace(CLUSTER, size=1), _nothing())
-    assert "PodDisruptionBudget" not in {o["kind"] for o in first.apply}
+    assert [o["spec"]["minAvailable"] for o in first.apply if o["kind"] == "PodDisruptionBudget"] == [0]
 
 
 def test_the_first_quorum_is_noted_and_the_configuration_sealed() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils import status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Answer, Observed
-from ansible_collections.etcdops.etcd.plugins.module_utils.planner import Phase, plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase
+from ansible_collections.etcdops.etcd.plugins.module_utils.planner import plan
 
 from .test_planner import CLUSTER, NOW, _nothing, _running, _status
 

@@ -1,0 +1,51 @@
+"""Is what a member had gone for good? The evidence, as pure judgement. What may come back by itself is not lost."""
+
+from __future__ import annotations
+
+import re
+
+from .observed import Claim, Node, Pod
+
+# What etcd says with its last breath, and what that means. Of a member with its data none of these can be heard.
+_GONE, _REMOVED = "its data is gone", "it was removed from the cluster"
+_LOG, _DATABASE = "its log is damaged", "its database is damaged"
+_LAST_WORDS = (
+    # A sealed configuration (config.py): it has no data, and nobody to ask in its initial-cluster.
+    (r"cannot fetch cluster info from peer urls", _GONE),
+    (r"member count is unequal|has already been bootstrapped", _GONE),
+    (r"the member has been permanently removed from the cluster", _REMOVED),
+    (r"crc mismatch|wal: |failed to (read|repair|open) WAL|storage/wal\.", _LOG),
+    (r"was the raft log corrupted, truncated, or lost|raftLog\)\.commitTo", _LOG),
+    # What a panic leaves is often only the end of its stack.
+    (r"go\.etcd\.io/bbolt[.(]|invalid database|failed to (recover|open) .{0,30}(snapshot|backend|database)", _DATABASE),
+)
+_CRASHES = 5  # without a word that we know; the others are well with the same settings
+
+
+def loss(pod: Pod | None, claim: Claim | None, *, others_well: bool) -> str:
+    """Why a member that does not serve will never come back as it was, in words; "" while it may."""
+    if pod is None:
+        return ""  # the StatefulSet brings it back
+    if not pod.scheduled and claim is not None and claim.node is Node.GONE:
+        return "the node of its disk is gone"
+    if pod.deleting:
+        return _loss_of_node(pod)
+    return "" if pod.out_of_memory else _loss_of_data(pod, others_well=others_well)
+
+
+def _loss_of_node(pod: Pod) -> str:
+    """A pod that is going does not come back unless its node says that it has stopped."""
+    if pod.node in (Node.UNREACHABLE, Node.GONE):
+        return f"its node is {pod.node}"
+    if pod.overdue and pod.node is Node.UNKNOWN:
+        return "its pod should have stopped long ago, and its node does not say that it has"
+    return ""
+
+
+def _loss_of_data(pod: Pod, *, others_well: bool) -> str:
+    for words, meaning in _LAST_WORDS:
+        if re.search(words, pod.last_words, re.IGNORECASE):
+            return meaning
+    if others_well and pod.restarts >= _CRASHES and not pod.ready:
+        return f"it crashed {pod.restarts} times while the others run well with the same settings"
+    return ""

@@ -1,0 +1,202 @@
+"""Which change of membership comes next: one at a time, the most urgent first, and none that could cost the quorum.
+
+Repair, then finish what is under way, then the size that is wanted. Only called while a quorum serves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from . import desired
+from .manifests import quorum
+from .observed import Join, Observed
+from .plan import WATCHFUL, Phase, Plan, Step
+from .spec import Cluster
+from .team import Seat, Team
+
+# How long a learner may take to start and catch up before it is taken back, and until it is tried again.
+PATIENCE = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is decided upon."""
+
+    cluster: Cluster
+    seen: Observed
+    team: Team
+
+    def objects(self, *, coming: str = "", going: str = "") -> desired.Manifests:
+        """The objects that must change when one member comes or goes, or for those there are."""
+        wanted = desired.for_team(self.cluster, self.seen, self.team, coming=coming, going=going)
+        return desired.changed(wanted, self.seen)
+
+    def leftover_claims(self, *, going: str = "") -> tuple[str, ...]:
+        return desired.leftover_claims(self.cluster, self.seen, self.team, going=going)
+
+
+def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
+    """The next change, or what it waits for; None when the members are as they should be or nothing can be done."""
+    case = Case(cluster, seen, team)
+    if lost := [seat for seat in team.voters if seat.lost]:
+        return _repair(case, lost[0])
+    if team.learners:
+        return _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
+    if team.unwell:
+        return None
+    return _resize(case)
+
+
+def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:
+    """What the status is to remember of a learner: since when it is there, or that it was taken back."""
+    if plan.reason == "JoinFailed":
+        kept = seen.join if seen.join and seen.join.failed else None
+        return kept or Join(plan.remove, seen.now, failed=True, generation=cluster.generation)
+    if team is None:
+        return seen.join
+    learner = next((seat.id for seat in team.learners if seat.id != plan.remove), "")
+    if not learner:
+        return None
+    return seen.join if seen.join and seen.join.member == learner else Join(learner, seen.now)
+
+
+def _repair(case: Case, seat: Seat) -> Plan | None:
+    """A voter that is lost for good goes first of all: the others are a quorum of fewer then."""
+    team = case.team
+    if sum(other.serves for other in team.voters) < quorum(team.votes - 1):
+        return None
+    if seat.ordinal >= case.cluster.size:
+        return _leave(case, seat, f"Removing {seat.name}: {seat.lost}, and it is not wanted any more.")
+    if team.learners or team.unwell != [seat.name]:
+        # Nobody may join now, but one who will never come back needs not be waited for.
+        plan = _leave(case, seat, f"Removing {seat.name}: {seat.lost}.")
+        return replace(plan, phase=Phase.REPAIRING, delete_claims=())
+    return _join(case, seat.name, Phase.REPAIRING, f"Replacing {seat.name}: {seat.lost}.", remove=seat.id)
+
+
+def _take_back(case: Case, learner: Seat) -> Plan | None:
+    """Is a learner of no use any more?"""
+    seen, name, phase = case.seen, learner.name, _phase(case)
+    if learner.ordinal >= case.cluster.size:
+        return _leave(case, learner, f"Taking {name} back: it is not wanted any more.")
+    if learner.lost and learner.member and learner.member.name:  # it had started, and its ID is spent
+        if not case.team.unwell:
+            return _join(case, name, phase, f"Replacing {name}: {learner.lost}.", remove=learner.id)
+        plan = _leave(case, learner, f"Removing {name}: {learner.lost}.")
+        return replace(plan, phase=phase, delete_claims=())
+    noted = seen.join if seen.join and seen.join.member == learner.id else None
+    if noted and (noted.failed or seen.now - noted.since > PATIENCE):
+        why = _what_is_known(learner) or "it did not catch up"
+        message = f"{name} could not join within {PATIENCE.seconds // 60} minutes ({why}), so it is taken back."
+        plan = _leave(case, learner, message)
+        return replace(plan, phase=Phase.DEGRADED, reason="JoinFailed", delete_claims=())
+    return None
+
+
+def _go_on(case: Case, learner: Seat) -> Plan:
+    """A learner is on its way: what it needs next."""
+    name, phase, team = learner.name, _phase(case), case.team
+    changed = case.objects()
+    if learner.serves and _in_sync(team, learner) and not team.unwell:
+        message = f"{name} has caught up; it votes from now on."
+        return Plan(phase, "PromotingMember", message, Step.PROMOTE, promote=learner.id, apply=changed)
+    if changed:
+        return Plan(phase, "AddingMember", f"{name} is a learner now.", Step.UPDATE, apply=changed)
+    if learner.lost:  # its pod was there before it was added, and has data of another member or none at all
+        message = f"Starting {name} with an empty disk: {learner.lost}."
+        return _afresh(case, name, Plan(phase, "ReplacingMember", message, Step.UPDATE))
+    if team.unwell:
+        message = f"{name} is a learner; it will vote when {', '.join(team.unwell)} serves again."
+        return Plan(phase, "WaitingForVoters", message)
+    message = f"Waiting for {name}, a learner, to start and catch up. {_what_is_known(learner)}".strip()
+    return Plan(phase, "WaitingForLearner", message)
+
+
+def _resize(case: Case) -> Plan | None:
+    """All voters are well and nobody is on the way: is the size as wanted?"""
+    cluster, team = case.cluster, case.team
+    missing = [number for number in range(cluster.size) if number not in team.ordinals]
+    if missing:
+        return _grow(case, cluster.pod_name(missing[0]))
+    if team.ordinals and max(team.ordinals) >= cluster.size:
+        last = max(team.voters, key=lambda seat: seat.ordinal)
+        message = f"Removing {last.name}: {len(team.voters) - 1} members then, {cluster.size} are wanted."
+        return _leave(case, last, message)
+    if leftover := case.leftover_claims():
+        message = f"Deleting {', '.join(leftover)}, whose members have left."
+        return Plan(Phase.SCALING, "TidyingUp", message, Step.UPDATE, apply=case.objects(), delete_claims=leftover)
+    return None
+
+
+def _grow(case: Case, name: str) -> Plan | None:
+    cluster, seen = case.cluster, case.seen
+    claim = seen.claim(name)
+    if claim is not None and claim.cluster_uid != cluster.uid:
+        message = (
+            f"{name} can't join: {claim.name} holds data of an earlier cluster of this name, which is never taken over "
+            "silently. Delete this claim if the data is not needed."
+        )
+        return Plan(Phase.UNSUPPORTED, "ForeignData", message, requeue=WATCHFUL)
+    failed = seen.join if seen.join and seen.join.failed else None
+    if failed and failed.generation == cluster.generation and seen.now - failed.since < PATIENCE:
+        message = (
+            f"A member could not join and was taken back. It is tried again at {failed.since + PATIENCE:%H:%M} UTC, or "
+            "when the spec changes; the events tell why it failed."
+        )
+        return Plan(Phase.DEGRADED, "JoinFailed", message, requeue=WATCHFUL)
+    if any(member.is_learner for member in case.team.strangers):
+        return None  # etcd allows one learner at a time
+    anew = seen.pod(name) is not None or claim is not None
+    phase, doing = (Phase.REPAIRING, f"Adding {name} anew") if anew else (Phase.SCALING, f"Adding {name}")
+    message = f"{doing} as a learner: {len(case.team.ordinals) + 1} of {cluster.size} members then."
+    return _join(case, name, phase, message)
+
+
+def _join(case: Case, name: str, phase: Phase, message: str, *, remove: str = "") -> Plan:
+    reason = "AddingMember" if phase is Phase.SCALING else "ReplacingMember"
+    changed = case.objects(coming=name, going=remove)
+    return _afresh(case, name, Plan(phase, reason, message, Step.JOIN, remove, name, apply=changed))
+
+
+def _leave(case: Case, seat: Seat, message: str) -> Plan:
+    return Plan(
+        Phase.SCALING,
+        "RemovingMember",
+        message,
+        Step.LEAVE,
+        remove=seat.id,
+        apply=case.objects(going=seat.id),
+        delete_claims=case.leftover_claims(going=seat.id),
+    )
+
+
+def _afresh(case: Case, name: str, plan: Plan) -> Plan:
+    """With nothing of a former member in the way of a new one."""
+    claim, pod = case.seen.claim(name), case.seen.pod(name)
+    ours = claim is not None and claim.cluster_uid == case.cluster.uid and not claim.deleting
+    claims = (claim.name,) if claim and ours else ()
+    return replace(plan, delete_claims=claims, delete_pods=(name,) if pod else ())
+
+
+def _phase(case: Case) -> Phase:
+    """A learner's list entry does not tell why it was added; the status does."""
+    return Phase.REPAIRING if case.seen.phase == Phase.REPAIRING else Phase.SCALING
+
+
+def _in_sync(team: Team, learner: Seat) -> bool:
+    """Near enough to be promoted; etcd itself looks again."""
+    voters = [seat.answer.status for seat in team.voters if seat.answer and seat.answer.status]
+    leader = max((status.raft_index for status in voters), default=0)
+    own = learner.answer.status.raft_applied_index if learner.answer and learner.answer.status else 0
+    return own >= leader * 0.9
+
+
+def _what_is_known(seat: Seat) -> str:
+    if seat.pod is None:
+        return f"{seat.name} has no pod yet."
+    if seat.pod.problem:
+        return f"{seat.name}: {seat.pod.problem}"
+    if seat.answer is not None and seat.answer.error:
+        return f"{seat.name}: {seat.answer.error}"
+    return ""

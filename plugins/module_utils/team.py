@@ -1,0 +1,99 @@
+"""Who is there: the member list joined with pods, answers and evidence of loss. A member is told by its peer URL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .etcd import Member
+from .loss import loss
+from .observed import Answer, Claim, Observed, Pod
+from .spec import Cluster
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One ordinal of the StatefulSet, and the member there if there is one."""
+
+    ordinal: int
+    name: str  # the pod's, and the member's once it has started
+    member: Member | None
+    pod: Pod | None
+    claim: Claim | None
+    answer: Answer | None
+    lost: str  # why it will not come back, in words; "" while it may
+
+    @property
+    def serves(self) -> bool:
+        return self.answer is not None and self.answer.healthy
+
+    @property
+    def answers(self) -> bool:
+        return self.answer is not None and self.answer.status is not None
+
+    @property
+    def id(self) -> str:
+        return f"{self.member.id:x}" if self.member else ""
+
+
+@dataclass(frozen=True)
+class Team:
+    """The members as a quorum lists them."""
+
+    seats: tuple[Seat, ...]  # by ordinal; also those where a pod is and no member
+    strangers: tuple[Member, ...]  # members that are none of ours
+
+    @property
+    def voters(self) -> list[Seat]:
+        return [seat for seat in self.seats if seat.member and not seat.member.is_learner]
+
+    @property
+    def learners(self) -> list[Seat]:
+        return [seat for seat in self.seats if seat.member and seat.member.is_learner]
+
+    @property
+    def votes(self) -> int:
+        """How many voters there are, strangers too."""
+        return len(self.voters) + sum(not member.is_learner for member in self.strangers)
+
+    @property
+    def unwell(self) -> list[str]:
+        """Voters that do not serve. Of strangers nothing is known, so they are not counted upon."""
+        ours = [seat.name for seat in self.voters if not seat.serves]
+        return ours + [stranger_name(member) for member in self.strangers if not member.is_learner]
+
+    @property
+    def ordinals(self) -> list[int]:
+        """Where members are."""
+        return [seat.ordinal for seat in self.seats if seat.member]
+
+
+def gather(cluster: Cluster, seen: Observed) -> Team | None:
+    """Who is there; None when no quorum tells."""
+    if seen.members is None:
+        return None
+    ours = {number: m for m in seen.members.members if (number := ordinal(cluster, m)) is not None}
+    pods = {number for pod in seen.pods if (number := cluster.ordinal(pod.name)) is not None}
+    well = {name for name, answer in seen.answers.items() if answer.healthy}
+    settings = {pod.template_hash for pod in seen.pods if pod.name in well}
+    seats = []
+    for number in sorted(pods | set(ours)):
+        name = cluster.pod_name(number)
+        pod, claim, answer = seen.pod(name), seen.claim(name), seen.answers.get(name)
+        proven = pod is not None and pod.template_hash in settings
+        lost = "" if name in well else loss(pod, claim, others_well=proven)
+        seats.append(Seat(number, name, ours.get(number), pod, claim, answer, lost))
+    strangers = tuple(m for m in seen.members.members if ordinal(cluster, m) is None)
+    return Team(tuple(seats), strangers)
+
+
+def ordinal(cluster: Cluster, member: Member) -> int | None:
+    """Which of our pods a member is; None for a stranger."""
+    for url in member.peer_urls:
+        number = cluster.ordinal(url.removeprefix(f"{cluster.scheme}://").partition(".")[0])
+        if number is not None and url == cluster.peer_url(cluster.pod_name(number)):
+            return number
+    return None
+
+
+def stranger_name(member: Member) -> str:
+    return f"{member.name or 'a member that has not started'} ({member.id:x}, {', '.join(member.peer_urls)})"
