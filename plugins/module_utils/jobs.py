@@ -101,15 +101,16 @@ def worker(name: str, image: str, playbook: str, parts: Parts) -> Manifest:
     parts = parts + Parts({"SNAPSHOT_REPORT": _REPORT, "USER": "ansible"})
     # Not the first on PATH: a resident Python is of no use to one play.
     command = ["/usr/local/bin/ansible-playbook", f"{_PLAYBOOKS}/{playbook}.yml"]
-    return _container(name, image, command, parts + volume("tmp", {"emptyDir": {}}, "/tmp"))  # noqa: S108
+    return container(name, image, command, parts + volume("tmp", {"emptyDir": {}}, "/tmp"))  # noqa: S108
 
 
 def etcdutl(name: str, image: str, arguments: Sequence[str], parts: Parts) -> Manifest:
     """A container of etcd's own image, which has no shell."""
-    return _container(name, image, ["/usr/local/bin/etcdutl", *arguments], parts)
+    return container(name, image, ["/usr/local/bin/etcdutl", *arguments], parts)
 
 
-def _container(name: str, image: str, command: Sequence[str], parts: Parts) -> Manifest:
+def container(name: str, image: str, command: Sequence[str], parts: Parts) -> Manifest:
+    """A container with everything taken from it that it does not need."""
     return {
         "name": name,
         "image": image,

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import http.client
 import http.server
+import socket
 import ssl
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +23,7 @@ NAME = "snapshot"  # in the certificate; the address is that of a pod
 PORT = 8443
 FOLDER = Path("/etc/etcdops/transfer")  # ca.crt, tls.crt, tls.key
 _TIMEOUT = 60.0
+_STARTING = 30.0
 
 
 def serve(path: Path, folder: Path = FOLDER, port: int = PORT) -> http.server.ThreadingHTTPServer:
@@ -83,8 +87,19 @@ class _Connection(http.client.HTTPSConnection):
         self._tls = context
 
     def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
+        self.sock = self._dialled()
         self.sock = self._tls.wrap_socket(self.sock, server_hostname=NAME)
+
+
+    def _dialled(self) -> socket.socket:
+        ends = time.monotonic() + _STARTING
+        while True:
+            try:
+                return socket.create_connection((self.host, self.port), timeout=_TIMEOUT)
+            except ConnectionRefusedError:  # the other pod runs, and will listen in a moment
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.5)
 
 
 def _context(protocol: int, folder: Path) -> ssl.SSLContext:
@@ -93,3 +108,7 @@ def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     context.load_verify_locations(cafile=str(folder / "ca.crt"))
     context.load_cert_chain(str(folder / "tls.crt"), str(folder / "tls.key"))
     return context
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1])).serve_forever()

@@ -13,11 +13,19 @@ description:
   - Run it for every member, with the same snapshot, O(initial_cluster) and O(token), before any of them is started.
   - It never writes over data. If O(data_dir) exists, nothing is done, unless O(old_data) says where to move it.
 options:
+  state:
+    description:
+      - V(restored) makes the data.
+      - V(put_back) undoes that. What was made is deleted, and what is at O(old_data) is moved back.
+      - V(kept) ends it. What is at O(old_data) is deleted.
+    type: str
+    choices: [restored, put_back, kept]
+    default: restored
   src:
     description:
-      - Where the snapshot is kept, as a path on the machine where the module runs or as C(s3://bucket/key).
+      - Where the snapshot is kept, as a path on the machine where the module runs or as C(s3://bucket/key). Needed with
+        O(state=restored).
     type: str
-    required: true
   sha256:
     description:
       - What M(etcdops.etcd.etcd_snapshot) returned as RV(etcdops.etcd.etcd_snapshot#module:sha256). If given, it must
@@ -39,26 +47,22 @@ options:
     type: path
   name:
     description:
-      - The member's name.
+      - The member's name. Needed, as the next three are, with O(state=restored) and without O(snapshot).
     type: str
-    required: true
   peer_urls:
     description:
       - The member's peer URLs.
     type: list
     elements: str
-    required: true
   initial_cluster:
     description:
       - All members of the new cluster, as name and peer URL.
     type: dict
-    required: true
   token:
     description:
       - The new cluster's token. Another token makes another cluster ID, so that members of the old cluster and of the
         new one never take each other for their own.
     type: str
-    required: true
   bump_revision:
     description:
       - How far to raise the revision. All revisions up to there are marked compacted, so that a client that watches
@@ -148,27 +152,54 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module impor
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "src": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["restored", "put_back", "kept"], "default": "restored"},
+            "src": {"type": "str"},
             "sha256": {"type": "str"},
             "identity_file": {"type": "path"},
             "data_dir": {"type": "path", "required": True},
             "old_data": {"type": "path"},
-            "name": {"type": "str", "required": True},
-            "peer_urls": {"type": "list", "elements": "str", "required": True},
-            "initial_cluster": {"type": "dict", "required": True},
-            "token": {"type": "str", "required": True, "no_log": False},  # a name, no secret
+            "name": {"type": "str"},
+            "peer_urls": {"type": "list", "elements": "str"},
+            "initial_cluster": {"type": "dict"},
+            "token": {"type": "str", "no_log": False},  # a name, no secret
             "bump_revision": {"type": "int", "default": 1_000_000_000},
             "etcdutl": {"type": "str", "default": "etcdutl"},
             "snapshot": {"type": "path"},
             **OPTIONS,
         },
+        required_if=[("state", "restored", ["src"]), ("state", "put_back", ["old_data"]), ("state", "kept", ["old_data"])],
         supports_check_mode=True,
     )
-    end(module, lambda: _restore(module), (StoreError,))
+    work = {"restored": _restore, "put_back": _put_back, "kept": _keep}[module.params["state"]]
+    end(module, lambda: work(module), (StoreError, OSError))
+
+
+def _put_back(module: AnsibleModule) -> Result:
+    data, old = Path(module.params["data_dir"]), Path(module.params["old_data"])
+    there = old.exists()
+    if there and not module.check_mode:
+        if data.exists():
+            shutil.rmtree(data)
+        if any(old.iterdir()):
+            old.rename(data)
+        else:  # nothing was there
+            old.rmdir()
+    return {"changed": there, "data_dir": str(data)}
+
+
+def _keep(module: AnsibleModule) -> Result:
+    old = Path(module.params["old_data"])
+    there = old.exists()
+    if there and not module.check_mode:
+        shutil.rmtree(old)
+    return {"changed": there, "data_dir": module.params["data_dir"]}
 
 
 def _restore(module: AnsibleModule) -> Result:
     params = module.params
+    missing = [name for name in ("name", "peer_urls", "initial_cluster", "token") if not params[name]]
+    if missing and not params["snapshot"]:
+        raise StoreError(f"{', '.join(missing)} must be given, unless there is a snapshot to prepare")
     data = Path(params["data_dir"])
     if module.check_mode or (data.exists() and not params["old_data"]):
         return {"changed": bool(params["old_data"]) or not data.exists(), "data_dir": str(data)}

@@ -1,0 +1,81 @@
+"""What a user declares about a restore: the spec of an EtcdRestore, read into types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from . import backup
+from .backup import ClaimStore, Destination
+from .kube import Manifest
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where the snapshot is, and what is known of it."""
+
+    destination: Destination
+    name: str
+    encryption_secret: str = ""
+    sha256: str = ""
+    version: str = ""  # of the etcd that it was taken from, if that is known
+
+    @property
+    def location(self) -> str:
+        return self.destination.place(self.name)
+
+
+@dataclass(frozen=True)
+class Restore:
+    """One EtcdRestore."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    created: datetime
+    cluster: str
+    in_place: bool
+    backup: str = ""  # the EtcdBackup, if the source is one
+    snapshot: Snapshot | None = None  # the source, if it is a location
+    template: dict[str, Any] = field(default_factory=dict)  # the spec of a new EtcdCluster
+    take_snapshot: bool = True
+    deleting: bool = False
+
+
+def read(resource: Manifest) -> Restore:
+    """The EtcdRestore that an API object declares."""
+    meta, spec = resource["metadata"], resource["spec"]
+    in_place, new = spec.get("inPlace", {}), spec.get("newCluster", {})
+    return Restore(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 1),
+        created=datetime.fromisoformat(meta["creationTimestamp"]),
+        cluster=in_place.get("cluster") or new.get("name", ""),
+        in_place=bool(in_place),
+        backup=spec["source"].get("backup", ""),
+        snapshot=_location(spec["source"]),
+        template=new.get("spec", {}),
+        take_snapshot=in_place.get("snapshot", "Take") == "Take",
+        deleting="deletionTimestamp" in meta,
+    )
+
+
+def of_backup(resource: Manifest) -> Snapshot:
+    """The snapshot of an EtcdBackup that has succeeded."""
+    made, status = backup.read(resource), resource["status"]
+    return Snapshot(
+        made.destination, made.file, made.encryption_secret, status.get("sha256", ""), status.get("etcdVersion", "")
+    )
+
+
+def _location(source: Manifest) -> Snapshot | None:
+    secret, sha256 = source.get("encryption", {}).get("secret", ""), source.get("sha256", "")
+    if claim := source.get("claim"):
+        return Snapshot(Destination(claim=ClaimStore(claim["name"])), claim["path"], secret, sha256)
+    if s3 := source.get("s3"):
+        return Snapshot(backup.read_destination({"s3": s3}), s3["key"], secret, sha256)
+    return None
