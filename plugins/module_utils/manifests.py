@@ -138,6 +138,13 @@ def _claim_template(cluster: Cluster) -> Manifest:
     return {"metadata": {"name": "data", "labels": {**labels(cluster), UID_LABEL: cluster.uid}}, "spec": spec}
 
 
+def claim_manifest(cluster: Cluster, pod: str) -> Manifest:
+    """The claim that the StatefulSet would make for a pod."""
+    template = _claim_template(cluster)
+    meta = {"namespace": cluster.namespace, "name": f"data-{pod}", "labels": template["metadata"]["labels"]}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}
+
+
 def pod_template(cluster: Cluster) -> Manifest:
     pod = cluster.pod
     spec: Manifest = {

@@ -22,6 +22,8 @@ def plan(cluster: Cluster, seen: Observed) -> Plan:
     """The next step."""
     if cluster.deleting:
         return Plan(Phase.DELETING, "Deleting", "The cluster is being deleted.")
+    if cluster.held_by:
+        return _held(cluster, seen)
     if cluster.paused:
         return Plan(
             Phase.PAUSED,
@@ -36,6 +38,16 @@ def plan(cluster: Cluster, seen: Observed) -> Plan:
     return _run(cluster, seen)
 
 
+def _held(cluster: Cluster, seen: Observed) -> Plan:
+    """An EtcdRestore is at work: no member may run."""
+    message = f"EtcdRestore {cluster.held_by} holds this cluster; no member runs until the data is there."
+    held = Plan(Phase.RESTORING, "Restoring", message, requeue=WATCHFUL)
+    if desired.replicas(cluster, seen):
+        stopped = desired.as_they_are(cluster, seen, 0)[-1]
+        return replace(held, step=Step.HIBERNATE, apply=(stopped,), requeue=SOON)
+    return replace(held, requeue=SOON) if seen.pods else held
+
+
 def rejected(planned: Plan, why: str) -> Plan:
     """The plan instead, when Kubernetes would refuse its objects: say so and leave everything as it is."""
     message = f"Kubernetes refuses what the spec asks for; correct spec.pod. {why}"
@@ -47,14 +59,16 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
         return refusal
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     # A first start that is under way is finished at its own size.
-    size = live["spec"]["replicas"] if live else cluster.size
+    size = cluster.restored or (live["spec"]["replicas"] if live else cluster.size)
     if size == 0:
         return Plan(Phase.HIBERNATED, "NeverStarted", "Set spec.size to start the cluster.", requeue=SETTLED)
     pods = [cluster.pod_name(ordinal) for ordinal in range(size)]
     serving = [pod for pod in pods if _serves(seen, pod)]
     if len(serving) >= manifests.quorum(size):
         return _formed(cluster, seen, pods, serving)
-    wanted = manifests.objects(cluster, size, config.forming(cluster, pods), voters=size)
+    # Members that were restored have their data, and none may start without.
+    files = config.formed(cluster, pods, {}) if cluster.restored else config.forming(cluster, pods)
+    wanted = desired.objects(cluster, seen, size, files, voters=size)
     changed = desired.changed(wanted, seen)
     template_hash = wanted[-1]["spec"]["template"]["metadata"]["annotations"][manifests.TEMPLATE_HASH]
     # Nothing can be lost yet: pods that can't start are made anew when the spec was corrected.
@@ -78,7 +92,8 @@ def _formed(cluster: Cluster, seen: Observed, pods: list[str], serving: list[str
     """The first quorum: from here on no member may start a cluster of its own."""
     status = seen.answers[serving[0]].status
     initial = [f"{pod}={cluster.peer_url(pod)}" for pod in pods]
-    files = config.formed(cluster, pods, dict.fromkeys(set(pods) - set(serving), initial))
+    joining = set() if cluster.restored else set(pods) - set(serving)
+    files = config.formed(cluster, pods, dict.fromkeys(joining, initial))
     wanted = manifests.objects(cluster, len(pods), files, voters=len(pods))
     config_map = next(each for each in wanted if each["kind"] == "ConfigMap")
     return Plan(

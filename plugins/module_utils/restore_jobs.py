@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from . import jobs, serve
 from .backup import API_VERSION
 from .config import DATA_DIR
@@ -63,17 +65,26 @@ def source(restore: Restore, snapshot: Snapshot, cluster: Cluster, image: str) -
     return jobs.manifest(order)
 
 
-def member(restore: Restore, cluster: Cluster, ordinal: int, size: int, address: str, image: str) -> Manifest:
+@dataclass(frozen=True)
+class Source:
+    """Who hands out the snapshot, to how many members; and the image of the Jobs."""
+
+    address: str
+    size: int
+    image: str
+
+
+def member(restore: Restore, cluster: Cluster, ordinal: int, source: Source) -> Manifest:
     """Make one member's data. What was there is moved aside, on the same volume."""
-    pods = [cluster.pod_name(each) for each in range(size)]
+    pods = [cluster.pod_name(each) for each in range(source.size)]
     pod = pods[ordinal]
     scratch, transfer = jobs.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
     volume = jobs.claim(f"data-{pod}", _VOLUME)
     settings = _settings(restore, "restored") | {
-        "RESTORE_SRC": f"https://{address}:{serve.PORT}/",
+        "RESTORE_SRC": f"https://{source.address}:{serve.PORT}/",
         "RESTORE_SNAPSHOT": jobs.SNAPSHOT,
     }
-    prepare = jobs.worker("prepare", image, "etcd_restore", volume + scratch + transfer + jobs.Parts(settings))
+    prepare = jobs.worker("prepare", source.image, "etcd_restore", volume + scratch + transfer + jobs.Parts(settings))
     arguments = [
         "snapshot",
         "restore",
@@ -113,7 +124,9 @@ def after(restore: Restore, cluster: Cluster, verb: str, ordinal: int, image: st
         "topologyKey": "kubernetes.io/hostname",
         "labelSelector": {"matchLabels": {"statefulset.kubernetes.io/pod-name": pod}},
     }
-    beside = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}}
+    beside = {
+        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+    }
     order = jobs.Order(
         namespace=restore.namespace,
         name=member_name(restore, verb, ordinal),

@@ -72,11 +72,13 @@ class Observed:
 
     @property
     def annotations(self) -> dict[str, str]:
-        return (self.resource or {}).get("metadata", {}).get("annotations") or {}
+        found: dict[str, str] = (self.resource or {}).get("metadata", {}).get("annotations") or {}
+        return found
 
     @property
     def status(self) -> dict[str, Any]:
-        return (self.resource or {}).get("status", {})
+        found: dict[str, Any] = (self.resource or {}).get("status", {})
+        return found
 
 
 @dataclass(frozen=True)
@@ -101,51 +103,58 @@ def plan(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
         return _finished(restore, seen, before, phase)
     if restore.deleting:
         return _deleted(restore, seen, before, phase)
-    if phase is Phase.PUTTING_BACK:
-        return _put_back(restore, seen, before, before["failure"])
-    if phase is Phase.STARTING:
-        return _starting(restore, seen, before)
-    if why := seen.problem or _impossible(restore, seen, before, phase):
+    ending = phase in (Phase.PUTTING_BACK, Phase.STARTING)
+    if not ending and (why := seen.problem or _impossible(restore, seen, phase) or _versions(seen, before)):
         return _fail(restore, seen, before, why)
-    if phase is Phase.RESTORING:
-        return _restoring(restore, seen, before)
-    if phase is Phase.STOPPING:
-        return _stopping(restore, seen, before)
-    if phase is Phase.SNAPSHOTTING:
-        return _snapshotting(restore, seen, before)
-    return _verifying(restore, seen, before)
+    next_step = {
+        Phase.SNAPSHOTTING: _snapshotting,
+        Phase.STOPPING: _stopping,
+        Phase.RESTORING: _restoring,
+        Phase.STARTING: _starting,
+        Phase.PUTTING_BACK: _put_back,
+    }
+    return next_step.get(phase, _verifying)(restore, seen, before)
 
 
-def _impossible(restore: Restore, seen: Observed, before: dict[str, Any], phase: Phase) -> str:
+def _impossible(restore: Restore, seen: Observed, phase: Phase) -> str:
     """Why it can't be done."""
-    cluster, made_by = seen.cluster, seen.annotations.get(MADE_BY)
+    cluster = seen.cluster
     if cluster is None:
         return f"there is no EtcdCluster {restore.cluster} to restore in place"
     if cluster.storage.type != "Persistent":
         return "a snapshot can only be restored onto volumes: storage.type must be Persistent"
     if seen.refusal:
         return f"Kubernetes refuses the new EtcdCluster: {seen.refusal}"
-    if not restore.in_place and seen.resource and made_by != restore.uid:
+    return _not_in_place(restore, cluster, phase) if restore.in_place else _not_new(restore, seen)
+
+
+def _not_new(restore: Restore, seen: Observed) -> str:
+    if seen.resource and seen.annotations.get(MADE_BY) != restore.uid:
         return (
             f"EtcdCluster {restore.cluster} exists already and is not touched; choose another name, or restore in "
             "place (spec.inPlace)"
         )
-    if not restore.in_place and not seen.resource and seen.claims:
+    if not seen.resource and seen.claims:
         return f"{', '.join(sorted(seen.claims))} hold data of an earlier cluster of this name; delete them first"
-    if restore.in_place and phase in (Phase.PENDING, Phase.VERIFYING, Phase.SNAPSHOTTING):
-        if cluster.size == 0:
-            return f"EtcdCluster {restore.cluster} has size 0; set the size that it shall have"
-        if cluster.deleting:
-            return f"EtcdCluster {restore.cluster} is being deleted"
-        if seen.annotations.get(HELD_BY):
-            return f"EtcdCluster {restore.cluster} is being restored by {seen.annotations[HELD_BY]}"
-    return _versions(cluster, seen, before)
+    return ""
 
 
-def _versions(cluster: Cluster, seen: Observed, before: dict[str, Any]) -> str:
+def _not_in_place(restore: Restore, cluster: Cluster, phase: Phase) -> str:
+    if phase not in (Phase.PENDING, Phase.VERIFYING, Phase.SNAPSHOTTING):
+        return ""
+    if cluster.size == 0:
+        return f"EtcdCluster {restore.cluster} has size 0; set the size that it shall have"
+    if cluster.deleting:
+        return f"EtcdCluster {restore.cluster} is being deleted"
+    if cluster.held_by:
+        return f"EtcdCluster {restore.cluster} is being restored by {cluster.held_by}"
+    return ""
+
+
+def _versions(seen: Observed, before: dict[str, Any]) -> str:
     """etcd reads data of its own minor version and of the one before."""
-    known = (seen.snapshot.version if seen.snapshot else "") or before.get("etcdVersion", "")
-    if not known:
+    cluster, known = seen.cluster, (seen.snapshot.version if seen.snapshot else "") or before.get("etcdVersion", "")
+    if not known or cluster is None:
         return ""
     old, new = int(known.split(".")[1]), int(cluster.version.split(".")[1])
     if new in (old, old + 1):
@@ -157,25 +166,36 @@ def _versions(cluster: Cluster, seen: Observed, before: dict[str, Any]) -> str:
 
 
 def _verifying(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
-    assert seen.snapshot and seen.cluster  # noqa: S101
+    assert seen.snapshot  # noqa: S101
+    assert seen.cluster  # noqa: S101
     facts = {"startTime": before.get("startTime") or time_text(seen.now), "source": seen.snapshot.location}
     verifying = Plan(Phase.VERIFYING, "Verifying", f"Fetching and checking {seen.snapshot.location}.", result=facts)
     if seen.source is None:
-        job = restore_jobs.source(restore, seen.snapshot, seen.cluster, seen.image)
-        return replace(verifying, step=Step.FETCH, create=(job,))
-    job_seen = seen.source
-    if job_seen.failed or (job_seen.problem and not job_seen.ended and seen.now - job_seen.started > _STARTING):
-        return _fail(restore, seen, before, f"{seen.snapshot.location} can't be restored: {job_seen.why}")
-    if not job_seen.running:
-        trouble = f" {job_seen.problem}." if job_seen.problem else ""
+        made = restore_jobs.source(restore, seen.snapshot, seen.cluster, seen.image)
+        return replace(verifying, step=Step.FETCH, create=(made,))
+    job = seen.source
+    if job.failed or (job.problem and not job.ended and seen.now - job.started > _STARTING):
+        return _fail(restore, seen, before, f"{seen.snapshot.location} can't be restored: {job.why}")
+    checked = _checked(seen.check_log)
+    if not job.running or not checked:
+        trouble = f" {job.problem}." if job.problem else ""
         return replace(verifying, message=f"{verifying.message}{trouble}")
+    return _verified(restore, seen, before, facts | checked)
+
+
+def _checked(log: str) -> dict[str, Any]:
+    """What etcdutl said of the snapshot; nothing yet, perhaps."""
     try:
-        checked = json.loads(seen.check_log)
-        found = {"revision": checked["revision"], "keys": checked["totalKey"], "hash": f"{checked['hash']:x}"}
+        said = json.loads(log)
+        found = {"revision": said["revision"], "keys": said["totalKey"], "hash": f"{said['hash']:x}"}
     except (ValueError, KeyError):
-        return verifying
-    found |= facts | ({"etcdVersion": checked["version"]} if checked.get("version") else {})
-    if why := _versions(seen.cluster, replace(seen, snapshot=None), found):
+        return {}
+    return found | ({"etcdVersion": said["version"]} if said.get("version") else {})
+
+
+def _verified(restore: Restore, seen: Observed, before: dict[str, Any], found: dict[str, Any]) -> Plan:
+    """The snapshot is sound: on to the cluster."""
+    if why := _versions(replace(seen, snapshot=None), found):
         return _fail(restore, seen, before | found, why)
     if not restore.in_place:
         return _new(restore, seen, before | found, found)
@@ -217,7 +237,11 @@ def _backup(restore: Restore, seen: Observed) -> Manifest:
     if secret:
         spec["encryption"] = {"secret": secret}
     # No owner: it outlives the restore.
-    meta = {"namespace": restore.namespace, "name": backup_name(restore), "labels": {"etcdops.dev/restore": restore.name}}
+    meta = {
+        "namespace": restore.namespace,
+        "name": backup_name(restore),
+        "labels": {"etcdops.dev/restore": restore.name},
+    }
     return {"apiVersion": API_VERSION, "kind": "EtcdBackup", "metadata": meta, "spec": spec}
 
 
@@ -286,15 +310,17 @@ def _restoring(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan
         return _release(restore, seen, before)
     done = sum(bool(job and job.complete) for job in made)
     troubles = " ".join(sorted({f"{job.problem}." for job in made if job and job.problem}))
-    message = f"Making the data of {size} members from revision {before['revision']}; {done} are done. {troubles}".strip()
+    message = (
+        f"Making the data of {size} members from revision {before['revision']}; {done} are done. {troubles}".strip()
+    )
     restoring = Plan(Phase.RESTORING, "Restoring", message)
     missing = [each for each in range(size) if made[each] is None]
     if not missing:
         return restoring
     claims = [claim_manifest(cluster, cluster.pod_name(each)) for each in missing]
     wanted = [claim for claim in claims if claim["metadata"]["name"] not in seen.claims]
-    address = seen.source.address
-    wanted += [restore_jobs.member(restore, cluster, each, size, address, seen.image) for each in missing]
+    source = restore_jobs.Source(seen.source.address, size, seen.image)
+    wanted += [restore_jobs.member(restore, cluster, each, source) for each in missing]
     return replace(restoring, step=Step.CREATE, create=tuple(wanted))
 
 
@@ -337,17 +363,15 @@ def _starting(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
 def _fail(restore: Restore, seen: Observed, before: dict[str, Any], why: str) -> Plan:
     """In place, what was there comes back first."""
     if restore.in_place and seen.annotations.get(HELD_BY) == restore.name:
-        return _put_back(restore, seen, before, why)
+        return _put_back(restore, seen, before | {"failure": why})
     return _failed(why)
 
 
-def _put_back(restore: Restore, seen: Observed, before: dict[str, Any], why: str) -> Plan:
-    size, cluster = before.get("size", 0), seen.cluster
+def _put_back(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
+    size, cluster, why = before.get("size", 0), seen.cluster, before["failure"]
     message = f"It failed: {why.rstrip('.')}. Putting back what {restore.cluster} held."
     going = Plan(Phase.PUTTING_BACK, "PuttingBack", message, result={"failure": why})
-    if cluster is None:
-        return _failed(why)
-    if seen.pods:  # they were stopping, and nothing was touched
+    if cluster is None or seen.pods:  # while they were stopping nothing was touched
         return _let_go(restore, seen, why, going)
     names = {each: restore_jobs.member_name(restore, "putback", each) for each in range(size)}
     touched = [each for each in names if f"data-{cluster.pod_name(each)}" in seen.claims]
@@ -359,12 +383,12 @@ def _put_back(restore: Restore, seen: Observed, before: dict[str, Any], why: str
         wanted = [restore_jobs.after(restore, cluster, "putback", each, seen.image) for each in missing]
         return replace(going, step=Step.CREATE, create=tuple(wanted))
     back = [seen.jobs[names[each]] for each in touched]
+    if all(job.complete for job in back):
+        return _let_go(restore, seen, why, going)
     if failed := [job for job in back if job.failed]:
         message = f"{message} That failed too: {failed[0].why}. It is tried again."
         return replace(going, message=message, step=Step.TIDY, delete_jobs=tuple(names.values()), requeue=30)
-    if not all(job.complete for job in back):
-        return going
-    return _let_go(restore, seen, why, going)
+    return going
 
 
 def _let_go(restore: Restore, seen: Observed, why: str, going: Plan) -> Plan:

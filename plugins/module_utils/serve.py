@@ -90,7 +90,6 @@ class _Connection(http.client.HTTPSConnection):
         self.sock = self._dialled()
         self.sock = self._tls.wrap_socket(self.sock, server_hostname=NAME)
 
-
     def _dialled(self) -> socket.socket:
         ends = time.monotonic() + _STARTING
         while True:

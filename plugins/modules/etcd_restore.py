@@ -167,7 +167,11 @@ def main() -> None:
             "snapshot": {"type": "path"},
             **OPTIONS,
         },
-        required_if=[("state", "restored", ["src"]), ("state", "put_back", ["old_data"]), ("state", "kept", ["old_data"])],
+        required_if=[
+            ("state", "restored", ["src"]),
+            ("state", "put_back", ["old_data"]),
+            ("state", "kept", ["old_data"]),
+        ],
         supports_check_mode=True,
     )
     work = {"restored": _restore, "put_back": _put_back, "kept": _keep}[module.params["state"]]

@@ -1,0 +1,121 @@
+#!/usr/bin/python
+# Apache License 2.0 (see LICENSE)
+"""The operator's eyes, mind and mouth for an EtcdBackupSchedule."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcdbackupschedule_plan
+short_description: Look at an EtcdBackupSchedule, decide on the next step and say so
+description:
+  - Reads the EtcdBackupSchedule and the EtcdBackups that it has made; decides on exactly one step; writes the status
+    and events where they changed.
+  - The step itself is not taken; the role C(etcdbackupschedule) does that.
+author: The etcdops authors
+extends_documentation_fragment:
+  - etcdops.etcd.kube
+  - etcdops.etcd.kube.plan
+"""
+
+EXAMPLES = r"""
+- name: What would the operator do next?
+  etcdops.etcd.etcdbackupschedule_plan:
+    namespace: default
+    name: nightly
+  check_mode: true
+  register: plan
+"""
+
+RETURN = r"""
+step:
+  description: The step to take, C(idle) for none.
+  type: str
+  returned: always
+phase:
+  description: The state that the schedule is in.
+  type: str
+  returned: always
+message:
+  description: Why, for a person.
+  type: str
+  returned: always
+create:
+  description: Objects to make in the step.
+  type: list
+  elements: dict
+  returned: always
+delete:
+  description: EtcdBackups to delete in the step.
+  type: list
+  elements: str
+  returned: always
+requeue:
+  description: When to look again, as a Go duration.
+  type: str
+  returned: always
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils import kube, schedule_planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup import SCHEDULE_UID
+from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report, transition
+from ansible_collections.etcdops.etcd.plugins.module_utils.schedule import read, zone_of
+
+_NO_NEWS = ("Waiting", "Began")
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"namespace": {"type": "str", "required": True}, "name": {"type": "str", "required": True}},
+        supports_check_mode=True,
+    )
+    try:
+        changed, plan = _reconcile(module.params["namespace"], module.params["name"], write=not module.check_mode)
+    except kube.KubeError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=changed,
+        step=str(plan.step),
+        phase=str(plan.phase),
+        message=plan.message,
+        create=list(plan.create),
+        delete=list(plan.delete),
+        requeue=f"{plan.requeue}s",
+    )
+
+
+def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, schedule_planner.Plan]:
+    api = kube.connect()
+    resource = api.get("EtcdBackupSchedule", namespace, name)
+    if resource is None or "deletionTimestamp" in resource["metadata"]:
+        return False, schedule_planner.Plan(schedule_planner.Phase.SUSPENDED, "Gone", "The schedule is gone.")
+    schedule = read(resource)
+    before: dict[str, Any] = resource.get("status", {})
+    zone = zone_of(schedule)
+    found = api.list("EtcdBackup", namespace, f"{SCHEDULE_UID}={schedule.uid}")
+    made = tuple(_made(each, zone) for each in found)
+    seen = schedule_planner.Observed(datetime.now(UTC), made)
+    plan = schedule_planner.plan(schedule, seen, before)
+    after = schedule_planner.status(schedule, seen, plan, before)
+    warning = plan.phase is schedule_planner.Phase.INVALID or plan.reason == "PassedOver"
+    news = transition(before, str(plan.phase), plan.reason, plan.message, warning=warning)
+    return report(api, resource, after, [] if plan.reason in _NO_NEWS else news, write=write), plan
+
+
+def _made(resource: kube.Manifest, zone: Any) -> schedule_planner.Made:
+    meta, status = resource["metadata"], resource.get("status", {})
+    due = datetime.fromisoformat(meta["annotations"]["etcdops.dev/due"])
+    return schedule_planner.Made(
+        name=meta["name"],
+        due=due.astimezone(zone),
+        phase=status.get("phase", "Pending"),
+        completed=status.get("completionTime", ""),
+        deleting="deletionTimestamp" in meta,
+    )
+
+
+if __name__ == "__main__":
+    main()

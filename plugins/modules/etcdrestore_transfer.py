@@ -1,0 +1,68 @@
+#!/usr/bin/python
+# Apache License 2.0 (see LICENSE)
+"""Certificates with which one pod hands a snapshot to others; the key never leaves this process but into a Secret."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcdrestore_transfer
+short_description: Issue the certificates by which an EtcdRestore hands its snapshot from pod to pod
+description:
+  - Makes a certificate, for both ends, in a Secret that goes with the EtcdRestore. One that is there is left as it is.
+  - Nothing of the key is returned or logged.
+author: The etcdops authors
+extends_documentation_fragment:
+  - etcdops.etcd.kube
+  - etcdops.etcd.kube.plan
+"""
+
+EXAMPLES = r"""
+- name: Make them
+  etcdops.etcd.etcdrestore_transfer:
+    namespace: default
+    name: example
+"""
+
+RETURN = r"""
+secret:
+  description: The name of the Secret.
+  type: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils import kube, pki, serve
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import read
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore_jobs import owner, transfer_name
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"namespace": {"type": "str", "required": True}, "name": {"type": "str", "required": True}},
+        supports_check_mode=True,
+    )
+    try:
+        changed, secret = _make(module.params["namespace"], module.params["name"], write=not module.check_mode)
+    except kube.KubeError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=changed, secret=secret)
+
+
+def _make(namespace: str, name: str, *, write: bool) -> tuple[bool, str]:
+    api = kube.connect()
+    resource = api.get("EtcdRestore", namespace, name)
+    if resource is None:
+        return False, ""
+    restore = read(resource)
+    secret = transfer_name(restore)
+    if api.get("Secret", namespace, secret) is not None:
+        return False, secret
+    if write:
+        meta = {"namespace": namespace, "name": secret, "ownerReferences": [owner(restore)]}
+        data = pki.transfer_data(serve.NAME)
+        api.create({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data})
+    return True, secret
+
+
+if __name__ == "__main__":
+    main()
