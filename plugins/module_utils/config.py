@@ -72,7 +72,12 @@ def settings(cluster: Cluster) -> dict[str, Any]:
         "logger": "zap",
     }
     if cluster.tls.enabled:
-        values |= {"client-transport-security": _transport("server"), "peer-transport-security": _transport("peer")}
+        peer = _transport("peer")
+        if cluster.tls.mode == "Managed" and not cluster.version.startswith("3.5."):  # which reads it from a flag only
+            # Members would look up the name of whoever calls, and turn a new pod away that DNS does not know yet.
+            # Nobody but members has a certificate of our authority for peers.
+            peer["skip-client-san-verification"] = True
+        values |= {"client-transport-security": _transport("server"), "peer-transport-security": peer}
     options = cluster.options
     if quota := options.get("quotaBackendBytes"):
         values["quota-backend-bytes"] = int(parse(str(quota)))

@@ -7,19 +7,17 @@ import re
 from .observed import Claim, Node, Pod
 
 # What etcd says with its last breath, and what that means. Of a member with its data none of these can be heard.
-_GONE, _REMOVED = "its data is gone", "it was removed from the cluster"
-_LOG, _DATABASE = "its log is damaged", "its database is damaged"
+GONE, _REMOVED, _DAMAGED = "its data is gone", "it was removed from the cluster", "its data is damaged"
 _LAST_WORDS = (
     # A sealed configuration (config.py): it has no data, and nobody to ask in its initial-cluster.
-    (r"cannot fetch cluster info from peer urls", _GONE),
-    (r"member count is unequal|has already been bootstrapped", _GONE),
+    (r"cannot fetch cluster info from peer urls", GONE),
+    (r"member count is unequal|has already been bootstrapped", GONE),
     (r"the member has been permanently removed from the cluster", _REMOVED),
-    (r"crc mismatch|wal: |failed to (read|repair|open) WAL|storage/wal\.", _LOG),
-    (r"was the raft log corrupted, truncated, or lost|raftLog\)\.commitTo", _LOG),
-    # What a panic leaves is often only the end of its stack.
-    (r"go\.etcd\.io/bbolt[.(]|invalid database|failed to (recover|open) .{0,30}(snapshot|backend|database)", _DATABASE),
+    (r'crc mismatch|"error":"(wal|walpb|snap|proto): |failed to (read|repair|open) WAL', _DAMAGED),
 )
-_CRASHES = 5  # without a word that we know; the others are well with the same settings
+# What is damaged in other ways makes etcd panic, and only the end of the stack may be left of that.
+_PANIC = r"^panic: |^goroutine \d+ \["
+_PANICS, _CRASHES = 2, 6  # as often as that it was no accident, if the others are well with the same settings
 
 
 def loss(pod: Pod | None, claim: Claim | None, *, others_well: bool) -> str:
@@ -30,7 +28,7 @@ def loss(pod: Pod | None, claim: Claim | None, *, others_well: bool) -> str:
         return "the node of its disk is gone"
     if pod.deleting:
         return _loss_of_node(pod)
-    return "" if pod.out_of_memory else _loss_of_data(pod, others_well=others_well)
+    return _loss_of_data(pod, others_well=others_well) if pod.crashed and not pod.out_of_memory else ""
 
 
 def _loss_of_node(pod: Pod) -> str:
@@ -46,6 +44,8 @@ def _loss_of_data(pod: Pod, *, others_well: bool) -> str:
     for words, meaning in _LAST_WORDS:
         if re.search(words, pod.last_words, re.IGNORECASE):
             return meaning
-    if others_well and pod.restarts >= _CRASHES and not pod.ready:
-        return f"it crashed {pod.restarts} times while the others run well with the same settings"
+    crashes = pod.restarts + 1
+    enough = _PANICS if re.search(_PANIC, pod.last_words, re.MULTILINE) else _CRASHES
+    if others_well and crashes >= enough:
+        return f"etcd crashed {crashes} times while the others run well with the same settings"
     return ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from . import desired
+from .loss import GONE
 from .manifests import quorum
 from .observed import Join, Observed
 from .plan import WATCHFUL, Phase, Plan, Step
@@ -103,7 +104,7 @@ def _go_on(case: Case, learner: Seat) -> Plan:
         return Plan(phase, "PromotingMember", message, Step.PROMOTE, promote=learner.id, apply=changed)
     if changed:
         return Plan(phase, "AddingMember", f"{name} is a learner now.", Step.UPDATE, apply=changed)
-    if learner.lost:  # its pod was there before it was added, and has data of another member or none at all
+    if learner.lost not in ("", GONE):  # its pod was there before it was added, and has data of another member
         message = f"Starting {name} with an empty disk: {learner.lost}."
         return _afresh(case, name, Plan(phase, "ReplacingMember", message, Step.UPDATE))
     if team.unwell:

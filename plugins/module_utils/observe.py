@@ -165,6 +165,7 @@ def _pod(pod: Manifest, nodes: Mapping[str, Node], now: datetime) -> Pod:
         problem=_problem(status, conditions),
         scheduled=bool(pod["spec"].get("nodeName")),
         node=nodes.get(pod["spec"].get("nodeName", ""), Node.UNKNOWN),
+        crashed=bool(ended) and "running" not in container.get("state", {}),
         restarts=container.get("restartCount", 0),
         last_words=ended.get("message", "") if ended.get("exitCode") else "",
         out_of_memory=ended.get("reason") == "OOMKilled",

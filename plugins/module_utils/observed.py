@@ -33,6 +33,7 @@ class Pod:
     overdue: bool = False  # it should have been gone by now
     scheduled: bool = True
     node: Node = Node.UNKNOWN  # only looked at when its member does not answer
+    crashed: bool = False  # etcd has ended, and has not been started again yet
     restarts: int = 0
     last_words: str = ""  # the end of etcd's log when it ended last
     out_of_memory: bool = False  # and that is why it ended

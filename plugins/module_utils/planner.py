@@ -174,13 +174,11 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
     if len(serving) >= needed:
         # What a member said last is no event; but nobody needs to look every second for hours.
-        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < _STARTING
+        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < 5 * _STARTING
         requeue = SOON if fresh else WATCHFUL
         return Plan(Phase.DEGRADED, strange or "MembersDown", f"{said}{troubles} {notes}".strip(), requeue=requeue)
-    starting = [pod for pod in seen.pods if not pod.deleting and seen.now - pod.created < _STARTING]
-    missing = [pod for pod in voters if seen.pod(pod) is None]
     lost = [pod for pod in voters if _is_lost(seen, pod)]
-    if (starting or missing) and votes - len(lost) >= needed:
+    if any(_is_coming(seen, pod) for pod in voters if pod not in serving) and votes - len(lost) >= needed:
         return Plan(Phase.STARTING, "Starting", f"{said} Pods are starting.{troubles}")
     message = (
         f"Only {len(serving)} of {_count(votes)} serve and {needed} are needed, so nothing can be read or written."
@@ -234,6 +232,12 @@ def _unsupported(reason: str, message: str) -> Plan:
 def _serves(seen: Observed, pod: str) -> bool:
     answer = seen.answers.get(pod)
     return answer is not None and answer.healthy
+
+
+def _is_coming(seen: Observed, name: str) -> bool:
+    """A pod is on its way: it is young, or there is none, or the former one is going."""
+    pod = seen.pod(name)
+    return pod is None or pod.deleting or seen.now - pod.created < _STARTING
 
 
 def _is_lost(seen: Observed, name: str) -> bool:
