@@ -11,6 +11,8 @@ from .kube import Manifest
 API_VERSION = "etcdops.dev/v1beta1"
 SCHEDULE_LABEL = "etcdops.dev/schedule"
 SCHEDULE_UID = "etcdops.dev/schedule-uid"
+DUE = "etcdops.dev/due"  # an annotation: when a run of a schedule was due
+REQUESTED_BY = "etcdops.dev/requested-by"  # an annotation
 LET_GO = "etcdops.dev/let-go"  # an annotation: delete it, though what it wanted done can't be
 
 
@@ -123,11 +125,8 @@ def read(resource: Manifest) -> Backup:
 
 def _requested_by(meta: dict[str, Any]) -> str:
     """Who asked for it: the object that it was made for, else the program that made it."""
-    labels = meta.get("labels") or {}
-    if schedule := labels.get(SCHEDULE_LABEL):
-        return f"EtcdBackupSchedule/{schedule}"
-    for owner in meta.get("ownerReferences", []):
-        return f"{owner['kind']}/{owner['name']}"
+    if named := (meta.get("annotations") or {}).get(REQUESTED_BY):
+        return str(named)
     makers = [entry for entry in meta.get("managedFields", []) if entry.get("manager") != "ansible-operator"]
     first: dict[str, Any] = min(makers, key=lambda entry: entry.get("time", ""), default={})
     return str(first.get("manager", ""))

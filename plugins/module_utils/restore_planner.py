@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from . import jobs, restore_jobs
-from .backup import API_VERSION
+from .backup import API_VERSION, REQUESTED_BY
 from .kube import Manifest
 from .manifests import claim_manifest
 from .reporting import conditions, time_text
@@ -240,7 +240,7 @@ def _backup(restore: Restore, seen: Observed) -> Manifest:
     meta = {
         "namespace": restore.namespace,
         "name": backup_name(restore),
-        "labels": {"etcdops.dev/restore": restore.name},
+        "annotations": {REQUESTED_BY: f"EtcdRestore/{restore.name}"},
     }
     return {"apiVersion": API_VERSION, "kind": "EtcdBackup", "metadata": meta, "spec": spec}
 

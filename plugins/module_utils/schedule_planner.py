@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
-from .backup import API_VERSION, SCHEDULE_LABEL, SCHEDULE_UID
+from .backup import API_VERSION, DUE, REQUESTED_BY, SCHEDULE_LABEL, SCHEDULE_UID
 from .kube import Manifest
 from .reporting import conditions, time_text
 from .retention import Kept, to_delete
@@ -122,7 +122,7 @@ def _backup(schedule: Schedule, run: datetime) -> Manifest:
         "namespace": schedule.namespace,
         "name": schedule.tick(run),
         "labels": {SCHEDULE_LABEL: schedule.name, SCHEDULE_UID: schedule.uid},
-        "annotations": {"etcdops.dev/due": time_text(run)},
+        "annotations": {DUE: time_text(run), REQUESTED_BY: f"EtcdBackupSchedule/{schedule.name}"},
     }
     # No owner: deleting a schedule deletes no backup. But what it deletes itself goes with its data.
     spec = {**dict(schedule.template), "deletion": {"storage": "Delete"}}

@@ -60,7 +60,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube, schedule_planner
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup import SCHEDULE_UID
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup import DUE, SCHEDULE_UID
 from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report, transition
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule import read, zone_of
 
@@ -107,7 +107,7 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, schedul
 
 def _made(resource: kube.Manifest, zone: Any) -> schedule_planner.Made:
     meta, status = resource["metadata"], resource.get("status", {})
-    due = datetime.fromisoformat(meta["annotations"]["etcdops.dev/due"])
+    due = datetime.fromisoformat(meta["annotations"][DUE])
     return schedule_planner.Made(
         name=meta["name"],
         due=due.astimezone(zone),

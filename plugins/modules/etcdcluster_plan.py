@@ -76,14 +76,13 @@ requeue:
   returned: always
 """
 
-from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube, planner, spec, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observe import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report
 
 
 def main() -> None:
@@ -125,13 +124,7 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
         plan = planner.rejected(plan, why)
     after = status.status(cluster, seen, plan, before)
     news = status.events(cluster, plan, before)
-    changed = status.differs(after, before)
-    if changed and write:
-        api.patch_status("EtcdCluster", namespace, name, after)
-    for event in news if write else []:
-        with suppress(kube.KubeError):  # a namespace that is going takes no more events
-            api.create(_event(resource, event))
-    return changed or bool(news), plan
+    return report(api, resource, after, news, write=write), plan
 
 
 def _refusal(api: kube.Kube, plan: Plan) -> str | None:
@@ -145,35 +138,6 @@ def _refusal(api: kube.Kube, plan: Plan) -> str | None:
                 return str(error)
             raise
     return None
-
-
-def _event(resource: kube.Manifest, event: status.Event) -> kube.Manifest:
-    meta, now = resource["metadata"], datetime.now(UTC)
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "namespace": meta["namespace"],
-            "name": f"{meta['name']}.{int(now.timestamp() * 1_000_000):x}",
-        },
-        "involvedObject": {
-            "apiVersion": resource["apiVersion"],
-            "kind": resource["kind"],
-            "namespace": meta["namespace"],
-            "name": meta["name"],
-            "uid": meta["uid"],
-            "resourceVersion": meta["resourceVersion"],
-        },
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message[:1024],
-        "firstTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "lastTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "count": 1,
-        "source": {"component": "etcdops"},
-        "reportingComponent": "etcdops",
-        "reportingInstance": "etcdops",
-    }
 
 
 if __name__ == "__main__":

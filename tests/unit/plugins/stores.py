@@ -6,6 +6,7 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3, Settings
 
@@ -53,18 +54,18 @@ class Store:
             return False
         return True
 
-    def settings(self, **changed: object) -> Settings:
-        values: dict[str, object] = {
+    def settings(self, **changed: Any) -> Settings:
+        values: dict[str, Any] = {
             "endpoint": f"https://{HOST}:{self.port}",
             "path_style": True,
             "ca": self.certificates.path("ca.crt"),
             "access_key": ACCESS_KEY,
             "secret_key": SECRET_KEY,
         }
-        return Settings(**(values | changed))  # type: ignore[arg-type]
+        return Settings(**(values | changed))
 
     @property
-    def options(self) -> dict[str, object]:
+    def options(self) -> dict[str, Any]:
         """What the modules take."""
         settings = self.settings()
         return {

@@ -49,7 +49,11 @@ def _etcdutl(version: str) -> str:
 
 
 def _save(cluster: Cluster, dest: object, **options: Any) -> Result:
-    arguments = {"endpoints": cluster.endpoints, "dest": str(dest), "etcdutl": _etcdutl(cluster.version)}
+    arguments: dict[str, Any] = {
+        "endpoints": cluster.endpoints,
+        "dest": str(dest),
+        "etcdutl": _etcdutl(cluster.version),
+    }
     return succeed(etcd_snapshot, **(arguments | options))
 
 
@@ -78,7 +82,7 @@ def test_nothing_is_overwritten_and_check_mode_writes_nothing(newest: Cluster, t
     before = dest.read_bytes()
     assert not _save(newest, dest)["changed"]
     assert dest.read_bytes() == before
-    arguments = {"endpoints": newest.endpoints, "dest": str(tmp_path / "y.db")}
+    arguments: dict[str, Any] = {"endpoints": newest.endpoints, "dest": str(tmp_path / "y.db")}
     assert run(etcd_snapshot, check=True, **arguments)["changed"]
     assert _names(tmp_path) == ["x.db"]
 
@@ -88,7 +92,7 @@ def test_a_follower_is_asked(newest: Cluster, tmp_path: Path) -> None:
 
 
 def test_with_tls(secure: Cluster, certificates: Certificates, tmp_path: Path) -> None:
-    paths = {
+    paths: dict[str, Any] = {
         "ca_cert": certificates.path("ca.crt"),
         "client_cert": certificates.path("client.crt"),
         "client_key": certificates.path("client.key"),
@@ -99,7 +103,12 @@ def test_with_tls(secure: Cluster, certificates: Certificates, tmp_path: Path) -
 def test_with_auth(own: Cluster, tmp_path: Path) -> None:
     own.enable_auth()
     assert _save(own, tmp_path / "x.db", username="root", password="root")["size"] > 0
-    arguments = {"endpoints": own.endpoints, "dest": str(tmp_path / "y.db"), "username": "guest", "password": "guest"}
+    arguments: dict[str, Any] = {
+        "endpoints": own.endpoints,
+        "dest": str(tmp_path / "y.db"),
+        "username": "guest",
+        "password": "guest",
+    }
     assert "permission denied" in fail(etcd_snapshot, **arguments)
     assert _names(tmp_path) == ["x.db"]
 
@@ -126,7 +135,7 @@ def test_every_form_comes_back(  # noqa: PLR0913, PLR0917  fixtures are asked fo
     back = tmp_path / "back.db"
     assert succeed(etcd_snapshot_info, src=dest, copy=str(back), **read)["changed"]
     assert back.read_bytes() == copy.read_bytes()
-    deleting = {"dest": dest, "state": "absent", **(store.options if where == "s3" else {})}
+    deleting: dict[str, Any] = {"dest": dest, "state": "absent", **(store.options if where == "s3" else {})}
     assert [succeed(etcd_snapshot, **deleting)["changed"] for _ in range(2)] == [True, False]
 
 
@@ -173,7 +182,12 @@ def test_what_is_wrong_with_a_store_is_said(
     newest: Cluster, store: Store, changed: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     report = tmp_path / "report"
-    arguments = {"endpoints": newest.endpoints, "dest": f"s3://{BUCKET}/x", "check": False, "report": str(report)}
+    arguments: dict[str, Any] = {
+        "endpoints": newest.endpoints,
+        "dest": f"s3://{BUCKET}/x",
+        "check": False,
+        "report": str(report),
+    }
     message = fail(etcd_snapshot, **(arguments | store.options | changed))
     assert said in message
     assert SECRET_KEY not in message
@@ -199,7 +213,7 @@ def test_what_a_killed_upload_left_is_deleted(store: Store) -> None:
 
     client = S3(store.settings())._client
     client.create_multipart_upload(Bucket=BUCKET, Key="left/over")
-    arguments = {"dest": f"s3://{BUCKET}/left/over", "state": "absent", **store.options}
+    arguments: dict[str, Any] = {"dest": f"s3://{BUCKET}/left/over", "state": "absent", **store.options}
     assert [succeed(etcd_snapshot, **arguments)["changed"] for _ in range(2)] == [True, False]
     assert "Uploads" not in client.list_multipart_uploads(Bucket=BUCKET, Prefix="left/over")
 
@@ -222,7 +236,12 @@ def test_what_is_damaged_is_refused(newest: Cluster, tmp_path: Path, how: str) -
     etcdutl = _etcdutl(newest.version)
     message = fail(etcd_snapshot_info, src=str(tmp_path / "x.db"), etcdutl=etcdutl)
     assert "damaged" in message or "cut short" in message
-    member = {"name": "m0", "peer_urls": ["http://a:1"], "initial_cluster": {"m0": "http://a:1"}, "token": "t"}
+    member: dict[str, Any] = {
+        "name": "m0",
+        "peer_urls": ["http://a:1"],
+        "initial_cluster": {"m0": "http://a:1"},
+        "token": "t",
+    }
     data = tmp_path / "data"
     fail(etcd_restore, src=str(tmp_path / "x.db"), data_dir=str(data), etcdutl=etcdutl, **member)
     assert not data.exists()
@@ -244,7 +263,7 @@ def test_restored_members_have_the_keys_and_another_identity(one: Cluster, tmp_p
             restored.prepare(name)
         initial = {member.name: member.peer_url for member in restored.members}
         for member in restored.members:
-            arguments = {
+            arguments: dict[str, Any] = {
                 "src": str(tmp_path / "x.db"),
                 "data_dir": str(restored.folder / member.name),
                 "name": member.name,
@@ -269,7 +288,7 @@ def test_old_data_is_moved_away_once_and_put_back(newest: Cluster, tmp_path: Pat
     data, old, plain = tmp_path / "data", tmp_path / "old", tmp_path / "plain.db"
     data.mkdir()
     (data / "precious").touch()
-    prepare = {
+    prepare: dict[str, Any] = {
         "src": str(tmp_path / "x.db"),
         "data_dir": str(data),
         "old_data": str(old),
@@ -282,13 +301,13 @@ def test_old_data_is_moved_away_once_and_put_back(newest: Cluster, tmp_path: Pat
         data.mkdir()
         (data / "half").touch()
     assert plain.read_bytes() == (tmp_path / "x.db").read_bytes()
-    back = {"data_dir": str(data), "old_data": str(old), "state": "put_back"}
+    back: dict[str, Any] = {"data_dir": str(data), "old_data": str(old), "state": "put_back"}
     assert [succeed(etcd_restore, **back)["changed"] for _ in range(2)] == [True, False]
     assert _names(data) == ["precious"]
 
     succeed(etcd_restore, **prepare)
     data.mkdir()
-    keep = {"data_dir": str(data), "old_data": str(old), "state": "kept"}
+    keep: dict[str, Any] = {"data_dir": str(data), "old_data": str(old), "state": "kept"}
     assert [succeed(etcd_restore, **keep)["changed"] for _ in range(2)] == [True, False]
     assert data.exists()
     assert not old.exists()
