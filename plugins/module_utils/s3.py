@@ -14,7 +14,15 @@ from .codec import Reader, StoreError
 
 _PART = 8 << 20  # 10000 of them are the most that S3 allows: 80 GB
 _AT_ONCE = 2
-_WRONG_KEY = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "403", "Forbidden"}
+_WRONG_KEY = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "InvalidToken",
+    "ExpiredToken",
+    "403",
+    "Forbidden",
+    "XAdminUserNotFound",  # versitygw's word
+}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,9 @@ def keys_in(path: str | None, what: str) -> list[str]:
     return found
 
 
-def snapshot_status(module: AnsibleModule, etcdutl: str, path: str) -> Result:
+def snapshot_status(etcdutl: str, path: str) -> Result:
     """What `etcdutl snapshot status` says of a plain snapshot."""
-    code, output, errors = _run(module, [etcdutl, "snapshot", "status", path, "--write-out=json"])
+    code, output, errors = _run([etcdutl, "snapshot", "status", path, "--write-out=json"])
     if code != 0:
         raise StoreError(f"etcdutl does not take the snapshot: {last_words(errors or output)}")
     return status_result(output)
@@ -76,8 +77,8 @@ def restore_command(etcdutl: str, snapshot: str, options: dict[str, Any]) -> lis
     return [etcdutl, "snapshot", "restore", snapshot, *flags]
 
 
-def run_etcdutl(module: AnsibleModule, command: Sequence[str]) -> None:
-    code, output, errors = _run(module, command)
+def run_etcdutl(command: Sequence[str]) -> None:
+    code, output, errors = _run(command)
     if code != 0:
         raise StoreError(f"etcdutl could not restore: {last_words(errors or output)}")
 
@@ -107,9 +108,10 @@ def _report(module: AnsibleModule, result: Result) -> None:
         Path(module.params["report"]).write_text(json.dumps(result))
 
 
-def _run(module: AnsibleModule, command: Sequence[str]) -> tuple[int, str, str]:
+def _run(command: Sequence[str]) -> tuple[int, str, str]:
+    # Not module.run_command: that forks, and gRPC's threads don't survive a fork.
     try:
-        code, output, errors = module.run_command(list(command), handle_exceptions=False)
+        done = subprocess.run(list(command), capture_output=True, text=True, check=False)
     except OSError as error:
         raise StoreError(f"{command[0]} can't be run: {error.strerror}; is etcdutl installed here?") from error
-    return int(code), str(output), str(errors)
+    return done.returncode, done.stdout, done.stderr

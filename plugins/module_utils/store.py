@@ -9,7 +9,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,7 +133,8 @@ def _file(path: Path) -> Iterator[Writer]:
     except OSError as error:
         raise _said(path, error) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
 
 
 def _publish(unfinished: Path, path: Path) -> None:

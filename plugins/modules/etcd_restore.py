@@ -227,7 +227,7 @@ def _restore(module: AnsibleModule) -> Result:
         }
         if params["bump_revision"]:
             options |= {"bump-revision": params["bump_revision"], "mark-compacted": "true"}
-        run_etcdutl(module, restore_command(params["etcdutl"], str(plain), options))
+        run_etcdutl(restore_command(params["etcdutl"], str(plain), options))
         _make_way(data, params["old_data"])
         made.rename(data)
     return {"changed": True, "data_dir": str(data), **found}

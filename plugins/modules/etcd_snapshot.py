@@ -271,7 +271,7 @@ def _take(
         if params["check"]:
             plain: Any = copy or target
             plain.flush()
-            checked = snapshot_status(module, params["etcdutl"], plain.name)
+            checked = snapshot_status(params["etcdutl"], plain.name)
     return {
         "location": str(where),
         "size": stored.size,

@@ -153,7 +153,7 @@ def _look(module: AnsibleModule) -> Result:
     with tempfile.TemporaryDirectory(prefix="etcd-snapshot-", dir=module.tmpdir) as folder:
         plain = Path(folder) / "snapshot.db"
         found = fetch(params["src"], plain, settings, identities, params["sha256"])
-        return {"changed": False, **found, **snapshot_status(module, params["etcdutl"], str(plain))}
+        return {"changed": False, **found, **snapshot_status(params["etcdutl"], str(plain))}
 
 
 if __name__ == "__main__":
