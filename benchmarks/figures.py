@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
@@ -28,14 +27,21 @@ class Cost:
 
 @dataclass(frozen=True)
 class Idle:
-    """The operator over a while in which nothing was asked of it."""
+    """The operator with nothing to do: left alone for a while, then made to look at each cluster once."""
 
-    window_s: float
-    cpu_s: float
-    memory_mib: float
+    period_s: float  # between two looks at a settled cluster
+    quiet_s: float
+    quiet_cpu_s: float
+    quiet_looks: float  # that fell into it all the same
+    look_cpu_s: float  # of one look
+    memory_mib: float  # left alone
     peak_mib: float
-    reconciles: float
     machine_busy_percent: float  # all of the machine's cores are 100
+
+    def cpu_percent(self, clusters: int) -> float:
+        """Over a whole period, in which it looks at each cluster once."""
+        quiet = max(0.0, self.quiet_cpu_s - self.quiet_looks * self.look_cpu_s) / self.quiet_s
+        return 100 * (quiet + clusters * self.look_cpu_s / self.period_s)
 
 
 @dataclass(frozen=True)
@@ -51,11 +57,6 @@ class Stage:
 def stages(wanted: Iterable[str]) -> list[int]:
     """The numbers of clusters that these measures need."""
     return sorted({count for name in wanted for count in STAGES[name]})
-
-
-def window(settled: int) -> int:
-    """How long to watch: whole periods of the look at a settled cluster, a minute or more."""
-    return settled * math.ceil(60 / settled)
 
 
 def settled_reconcile(stock: Cost, warm: Cost) -> Figures:
@@ -92,11 +93,11 @@ def _idle(seen: dict[int, Stage]) -> Figures:
         idle = stage.idle
         if idle is not None:
             found |= {
-                "window_s": idle.window_s,
-                f"cpu_percent_{count}": 100 * idle.cpu_s / idle.window_s,
+                "period_s": idle.period_s,
+                f"cpu_percent_{count}": idle.cpu_percent(count),
+                f"look_cpu_s_{count}": idle.look_cpu_s,
                 f"memory_mib_{count}": idle.memory_mib,
                 f"peak_mib_{count}": idle.peak_mib,
-                f"reconciles_{count}": idle.reconciles,
                 f"machine_busy_percent_{count}": idle.machine_busy_percent,
             }
     return found | {

@@ -14,9 +14,12 @@ from sandbox.run import say, wait_for
 from . import clusters, figures, machine, operator_pod, usage
 from .figures import Figures, Idle, Stage
 from .kube import api, apply, namespace, wait_for_all
+from .operator_pod import Operator
 
 _MIB_EACH = 200  # of a member: its logs and data in memory, etcd itself, and what Kubernetes needs for a pod
 _QUIET = 5.0  # seconds that let what has just settled come to rest
+_WATCHED = 45.0
+_REST = 1.0  # the operator hears of the end of a run a moment before its processes are gone
 
 
 def measure(wanted: Iterable[str]) -> dict[str, Figures]:
@@ -45,30 +48,51 @@ def _stage(count: int, wanted: list[str]) -> Stage:
             wait_for_all(where, names, "settled", clusters.is_settled)
             time.sleep(_QUIET)
         if "idle" in wanted:
-            idle = _idle(count)
+            idle = _idle(where, names)
         if count in figures.STAGES["changed_among_settled"] and "changed_among_settled" in wanted:
             changed = tuple(_change(where, names[-1 - number % count]) for number in range(10))
         say(f"removing {count}")
     return Stage(count, available, idle, changed)
 
 
-def _idle(count: int) -> Idle:
-    operator = operator_pod.at_work(clusters=count)
-    seconds = figures.window(SETTLED)
-    say(f"watching the operator for {seconds} s")
+def _idle(where: str, names: list[str]) -> Idle:
+    operator = operator_pod.at_work(clusters=len(names))
+    say(f"watching the operator for {_WATCHED:.0f} s, then while it looks at each cluster")
     before, cpu, busy = operator.reconciles(), operator.group.cpu_seconds(), machine.cpu_times()
     started = time.monotonic()
     with usage.sampled(operator.group, every=0.5) as memory:
-        time.sleep(seconds)
+        time.sleep(_WATCHED)
     cpu, passed = operator.group.cpu_seconds() - cpu, time.monotonic() - started
+    looks = operator.reconciles().since(before).count
+    busy_percent = machine.busy_percent(busy, machine.cpu_times())
+    look_cpu, peak = _looks(operator, where, names)
     return Idle(
-        window_s=passed,
-        cpu_s=cpu,
+        period_s=SETTLED,
+        quiet_s=passed,
+        quiet_cpu_s=cpu,
+        quiet_looks=looks,
+        look_cpu_s=look_cpu,
         memory_mib=mean(memory),
-        peak_mib=max(memory),
-        reconciles=operator.reconciles().since(before).count,
-        machine_busy_percent=machine.busy_percent(busy, machine.cpu_times()),
+        peak_mib=max(*memory, peak),
+        machine_busy_percent=busy_percent,
     )
+
+
+def _looks(operator: Operator, where: str, names: list[str]) -> tuple[float, float]:
+    """Have every cluster looked at, at once: the CPU time of one look, and the operator's peak memory."""
+    connection = api()
+    before, cpu = operator.reconciles().count, operator.group.cpu_seconds()
+    with usage.sampled(operator.group, every=0.05) as memory:
+        for name in names:
+            connection.apply(clusters.touched(where, name, str(time.time_ns())))
+        wait_for(
+            "a look at every cluster",
+            lambda: operator.reconciles().count >= before + len(names),
+            timeout=60 + 6 * len(names),
+            every=0.5,
+        )
+        time.sleep(_REST)
+    return (operator.group.cpu_seconds() - cpu) / (operator.reconciles().count - before), max(memory)
 
 
 def _change(where: str, name: str) -> float:

@@ -33,6 +33,7 @@ _PER_RUN = (b"ANSIBLE_CACHE_PLUGIN_CONNECTION", b"ANSIBLE_ROLES_PATH")
 _HELLO_SECONDS = 1  # a healthy server needs a millisecond
 _TAKEN_SECONDS = 5
 _RETRY_SECONDS = 60  # after a server that could not start
+_SERVER_FILES = ("server.py", "programs.py", "process.py", "shortcuts.py", "action/normal.py")
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -82,7 +83,7 @@ def key(program: str, real: str) -> str:
         for name, value in os.environb.items()
         if (name in _START_NAMES or name.startswith(_START_PREFIXES)) and name not in _PER_RUN
     )
-    files = [real, *(f"{_PACKAGE}/{name}" for name in ("server.py", "programs.py", "process.py", "action/normal.py"))]
+    files = [real, *(f"{_PACKAGE}/{name}" for name in _SERVER_FILES)]
     files += ["ansible.cfg", os.environ.get("HOME", "") + "/.ansible.cfg", "/etc/ansible/ansible.cfg"]
     if explicit := os.environ.get("ANSIBLE_CONFIG"):
         files += [explicit, f"{explicit}/ansible.cfg"]

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from . import shortcuts
+
 
 @dataclass(frozen=True)
 class Program:
@@ -34,14 +36,10 @@ def _preload_runner() -> None:
 
     from ptyprocess import PtyProcess  # type: ignore[import-untyped]
 
-    stock_close = PtyProcess.close
-
-    def close(self: Any, force: bool = True) -> None:
-        if not self.closed and not self.isalive():
-            self.delayafterclose = 0  # 0.1 s, for the kernel to notice an end that we have already seen
-        stock_close(self, force)
-
-    PtyProcess.close = close
+    shortcuts.close_terminals_at_once(PtyProcess)
+    shortcuts.be_the_client()
+    if events := sys.modules.get("ansible_runner_http.events"):
+        shortcuts.send_events_over_one_connection(events)
 
 
 def _reset_runner() -> None:
@@ -71,8 +69,10 @@ def _preload_playbook() -> None:
     import ansible.cli.playbook
     import ansible.executor.process.worker
     import ansible.executor.task_queue_manager  # noqa: F401
+    from ansible.errors import AnsibleError
     from ansible.parsing.dataloader import DataLoader
     from ansible.plugins import loader
+    from ansible.plugins.strategy import StrategyBase
     from ansible.template import Templar
 
     noise = (list(constants.config.WARNINGS), list(constants.config.DEPRECATED))
@@ -92,6 +92,7 @@ def _preload_playbook() -> None:
             print(f"WARM_RUNNER_PRELOAD: {error}", file=sys.stderr)
     constants.config.WARNINGS, constants.config.DEPRECATED = set(noise[0]), noise[1]
     _load_the_file_that_is_meant(loader.PluginLoader)
+    shortcuts.wait_for_results(StrategyBase, AnsibleError)
 
 
 def _settings(constants: Any, cwd: str) -> list[object]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import tempfile
+import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from . import secrets
@@ -56,14 +56,15 @@ def endpoints(cluster: Cluster, pods: Iterable[Manifest]) -> dict[str, Endpoint]
 
 
 def client_tls(secret: Manifest) -> Tls:
-    """A Secret's certificates, read into a context through files, because ssl reads from nothing else."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for field in ("ca.crt", "tls.crt", "tls.key"):
-            path = folder / field
-            path.touch(mode=0o600)
-            path.write_bytes(base64.b64decode(secret["data"][field]))
-        tls = Tls(str(folder / "ca.crt"), str(folder / "tls.crt"), str(folder / "tls.key"))
+    """A Secret's certificates. ssl reads from files only; these are in memory: quicker, and the key is on no disk."""
+    with ExitStack() as open_files:
+        paths = []
+        for name in ("ca.crt", "tls.crt", "tls.key"):
+            file = os.memfd_create(name)
+            open_files.callback(os.close, file)
+            os.write(file, base64.b64decode(secret["data"][name]))
+            paths.append(f"/proc/self/fd/{file}")
+        tls = Tls(*paths)
         _ = tls.context  # reads the files while they are there
     return tls
 

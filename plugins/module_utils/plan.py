@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -89,3 +90,10 @@ TRANSITIONS = (
     (Phase.UNSUPPORTED, Phase.PENDING, "it was put right"),
     (Phase.RUNNING, Phase.DELETING, "deleted"),
 )
+
+
+def spread(seconds: int, uid: str) -> int:
+    """A tenth more or less, always the same for a cluster. Settled clusters that were made at once would else be looked
+    at at once, time and again, and a change of another would wait behind them."""
+    tenth = seconds // 10
+    return seconds - tenth + zlib.crc32(uid.encode()) % (2 * tenth + 1)

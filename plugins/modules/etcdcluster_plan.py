@@ -76,12 +76,13 @@ requeue:
   returned: always
 """
 
+from dataclasses import replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube, planner, spec, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observe import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan, spread
 from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report
 
 
@@ -124,7 +125,8 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
         plan = planner.rejected(plan, why)
     after = status.status(cluster, seen, plan, before)
     news = status.events(cluster, plan, before)
-    return report(api, resource, after, news, write=write), plan
+    changed = report(api, resource, after, news, write=write)
+    return changed, replace(plan, requeue=spread(plan.requeue, cluster.uid))
 
 
 def _refusal(api: kube.Kube, plan: Plan) -> str | None:

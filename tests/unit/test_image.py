@@ -1,5 +1,6 @@
 """Which files an image is made of, and when it must be made anew."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,14 @@ def test_what_the_dockerfile_copies_is_let_into_the_build() -> None:
 def test_tests_and_the_sandbox_stay_out() -> None:
     tops = {path.relative_to(recipe.REPOSITORY).parts[0] for path in recipe.copied()}
     assert tops.isdisjoint({"tests", "sandbox", "molecule", "deploy", ".git"})
+
+
+def test_the_warm_runner_loads_what_the_operator_runs() -> None:
+    plays = [*(recipe.REPOSITORY / "roles").rglob("*.yml"), *(recipe.REPOSITORY / "playbooks").glob("*.yml")]
+    used = {name for play in plays for name in re.findall(r"^ *etcdops\.etcd\.(\w+):$", play.read_text(), re.MULTILINE)}
+    dockerfile = (recipe.REPOSITORY / "Dockerfile").read_text()
+    loaded = re.findall(r"ansible_collections\.etcdops\.etcd\.plugins\.modules\.(\w+)", dockerfile)
+    assert sorted(used) == loaded
 
 
 def test_the_key_follows_content_mode_and_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from benchmarks import chart, figures, report, results
 from benchmarks.figures import Cost, Idle, Stage
 from sandbox.errors import SandboxError
 
-IDLE = Idle(60, 1.2, 150, 200, reconciles=50, machine_busy_percent=40)
+IDLE = Idle(300, 45, 0.2, 0, 0.25, 150, 200, machine_busy_percent=40)
 STAGES = [Stage(count, 2.0 * count, IDLE, (0.5,)) for count in (1, 10, 50)]
 SETTLED = figures.settled_reconcile(Cost(1.5, 1.8, 200), Cost(0.25, 0.3, 160))
 BY_HAND = {"by_hand_s": 3.0, "operator_s": 4.5, "ratio": 1.5}

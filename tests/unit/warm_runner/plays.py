@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,13 @@ def make_role(folder: Path, tasks: str) -> Path:
 
 def run_role(warm: Warm, folder: Path, role: Path, *options: str, **env: str) -> Outcome:
     """As internal/ansible/runner of ansible-operator does it."""
+    return run_role_with({}, warm, folder, role, *options, **env)
+
+
+def run_role_with(
+    envvars: Mapping[str, str], warm: Warm, folder: Path, role: Path, *options: str, **env: str
+) -> Outcome:
+    """The same, with an environment for the play only."""
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("env", "inventory", "project"):
         (folder / name).mkdir(parents=True)
@@ -60,7 +68,7 @@ def run_role(warm: Warm, folder: Path, role: Path, *options: str, **env: str) ->
         "ansible_operator_meta": {"name": "example", "namespace": "default"},
         "size": {"__ansible_unsafe": "{{ 1 }}"},
     }
-    (folder / "env/envvars").write_text(json.dumps({"KUBECONFIG": "/nowhere"}))
+    (folder / "env/envvars").write_text(json.dumps({"KUBECONFIG": "/nowhere", **envvars}))
     (folder / "env/extravars").write_text(json.dumps(meta))
     (folder / "env/settings").write_text(json.dumps({"runner_http_url": "/nowhere", "runner_http_path": "/x"}))
     hosts = "localhost ansible_connection=local ansible_python_interpreter={{ansible_playbook_python}}"
