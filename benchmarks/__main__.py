@@ -16,13 +16,14 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube import KubeError
 
 from sandbox.errors import SandboxError
 
-from . import bootstrap, growth, kube, machine, report, results, settled
+from . import bootstrap, growth, kube, machine, membership, report, results, settled
 from .figures import STAGES, Figures
 
 ALONE: dict[str, Callable[[], Figures]] = {
     "settled_reconcile": settled.settled_reconcile,
     "apply_to_healthy": bootstrap.three_members,
     "ten_at_once": bootstrap.ten_at_once,
+    "membership": membership.membership,
 }
 MEASURES = (*ALONE, *STAGES)
 

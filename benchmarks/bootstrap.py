@@ -42,13 +42,13 @@ def _operator(where: str, names: list[str], size: int) -> float:
 
 
 def _by_hand(where: str, names: list[str], size: int) -> float:
-    everything = [manifest for name in names for manifest in _same_objects(where, name, size)]
+    everything = [manifest for name in names for manifest in same_objects(where, name, size)]
     started = time.monotonic()
     apply(*everything)
     return seconds_until_healthy(where, names, size, started)
 
 
-def _same_objects(where: str, name: str, size: int) -> list[dict[str, Any]]:
+def same_objects(where: str, name: str, size: int) -> list[dict[str, Any]]:
     """What the operator makes, certificates and all, ready to be applied at once."""
     wanted = Cluster(name=name, namespace=where, uid=str(uuid.uuid4()), generation=1, size=size, version=VERSION)
     now = datetime.now(UTC)

@@ -54,6 +54,21 @@ class Stage:
     changed_s: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True)
+class Membership:
+    """Seconds that each change of a cluster took, for each round, and the gaps between acknowledged writes."""
+
+    pod_by_hand_s: tuple[float, ...]  # a deleted pod of a hand-made StatefulSet, until its replacement serves
+    pod_s: tuple[float, ...]  # the same, of ours
+    data_s: tuple[float, ...]  # claim and pod deleted, until three voters serve
+    grow_s: tuple[float, ...]  # 3 → 5
+    shrink_s: tuple[float, ...]  # 5 → 3
+    leader_gap_by_hand_s: tuple[float, ...]
+    leader_gap_s: tuple[float, ...]
+    follower_gap_by_hand_s: tuple[float, ...]
+    follower_gap_s: tuple[float, ...]
+
+
 def stages(wanted: Iterable[str]) -> list[int]:
     """The numbers of clusters that these measures need."""
     return sorted({count for name in wanted for count in STAGES[name]})
@@ -70,6 +85,25 @@ def settled_reconcile(stock: Cost, warm: Cost) -> Figures:
         "wall_ratio": stock.wall_s / warm.wall_s,
         "cpu_ratio": stock.cpu_s / warm.cpu_s,
         "peak_ratio": stock.peak_mib / warm.peak_mib,
+    }
+
+
+def membership(seen: Membership) -> Figures:
+    """The best of the rounds, as ratios to the pod made by hand; of gaps, the worst."""
+    unit = min(seen.pod_by_hand_s)
+    found: Figures = {"pod_by_hand_s": unit}
+    for name, seconds in (
+        ("pod", seen.pod_s),
+        ("data", seen.data_s),
+        ("grow", seen.grow_s),
+        ("shrink", seen.shrink_s),
+    ):
+        found |= {f"{name}_s": min(seconds), f"{name}_ratio": min(seconds) / unit}
+    return found | {
+        "leader_gap_by_hand_s": max(seen.leader_gap_by_hand_s),
+        "leader_gap_s": max(seen.leader_gap_s),
+        "follower_gap_by_hand_s": max(seen.follower_gap_by_hand_s),
+        "follower_gap_s": max(seen.follower_gap_s),
     }
 
 

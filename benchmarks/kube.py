@@ -116,12 +116,12 @@ def seconds_until_healthy(where: str, names: list[str], size: int, started: floa
                 if len(addresses) < size or not all(address for _, address in addresses):
                     continue
                 if name not in tls:
-                    tls[name] = _tls(Path(folder) / name, where, name)
+                    tls[name] = read_tls(Path(folder) / name, where, name)
                 members = [
                     Client(Endpoint(f"https://{pod}.{name}-peers.{where}.svc:2379", address), tls[name], timeout=2)
                     for pod, address in addresses
                 ]
-                if all(not isinstance(answer, EtcdError) and answer for answer in ask_all(members, _is_whole(size))):
+                if all(not isinstance(answer, EtcdError) and answer for answer in ask_all(members, is_whole(size))):
                     left.remove(name)
             if time.monotonic() - started > TIMEOUT:
                 raise SandboxError(f"{sorted(left)} were not healthy within {TIMEOUT:.0f} s")
@@ -129,7 +129,9 @@ def seconds_until_healthy(where: str, names: list[str], size: int, started: floa
     return time.monotonic() - started
 
 
-def _is_whole(size: int) -> Any:
+def is_whole(size: int) -> Callable[[Client], bool]:
+    """A question to a member: does it serve, and is it one of `size` voters with no learner?"""
+
     def ask(client: Client) -> bool:
         with client:
             client.health()
@@ -139,7 +141,8 @@ def _is_whole(size: int) -> Any:
     return ask
 
 
-def _tls(folder: Path, where: str, name: str) -> Tls:
+def read_tls(folder: Path, where: str, name: str) -> Tls:
+    """A client's certificates; the files are needed no more."""
     secret = json.loads(kubectl("get", "secret", f"{name}-client-tls", f"--namespace={where}", "--output=json"))
     folder.mkdir()
     for field in ("ca.crt", "tls.crt", "tls.key"):

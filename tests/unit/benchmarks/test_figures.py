@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import figures
-from benchmarks.figures import Cost, Idle, Stage
+from benchmarks.figures import Cost, Idle, Membership, Stage
 
 
 def _idle(memory_mib: float, quiet_looks: float = 0) -> Idle:
@@ -60,3 +60,21 @@ def test_a_change_is_judged_by_the_usual_and_by_the_worst() -> None:
 def test_each_measure_needs_no_more_than_its_own_stages(name: str) -> None:
     own = [stage for stage in SEEN if stage.clusters in figures.stages([name])]
     assert figures.growth([name], own)[name]
+
+
+def test_membership_is_measured_in_pods_and_gaps_by_the_worst() -> None:
+    seen = Membership(
+        pod_by_hand_s=(2.5, 2.0),
+        pod_s=(2.4, 2.6),
+        data_s=(5.0, 6.0),
+        grow_s=(7.0, 5.0),
+        shrink_s=(1.0, 3.0),
+        leader_gap_by_hand_s=(1.4, 1.2),
+        leader_gap_s=(1.3, 1.9),
+        follower_gap_by_hand_s=(0.1, 0.15),
+        follower_gap_s=(0.12, 0.1),
+    )
+    found = figures.membership(seen)
+    assert [found[f"{name}_ratio"] for name in ("pod", "data", "grow", "shrink")] == pytest.approx([1.2, 2.5, 2.5, 0.5])
+    assert found["leader_gap_s"] == 1.9
+    assert found["follower_gap_by_hand_s"] == 0.15

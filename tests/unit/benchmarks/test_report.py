@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from benchmarks import chart, figures, report, results
-from benchmarks.figures import Cost, Idle, Stage
+from benchmarks.figures import Cost, Idle, Membership, Stage
 from sandbox.errors import SandboxError
 
 IDLE = Idle(300, 45, 0.2, 0, 0.25, 150, 200, machine_busy_percent=40)
 STAGES = [Stage(count, 2.0 * count, IDLE, (0.5,)) for count in (1, 10, 50)]
 SETTLED = figures.settled_reconcile(Cost(1.5, 1.8, 200), Cost(0.25, 0.3, 160))
+MEMBERSHIP = figures.membership(Membership((2.0,), (2.2,), (5.0,), (5.5,), (1.8,), (1.6,), (1.7,), (0.1,), (0.1,)))
 BY_HAND = {"by_hand_s": 3.0, "operator_s": 4.5, "ratio": 1.5}
 
 
@@ -24,6 +25,7 @@ WHOLE = _results(
     settled_reconcile=SETTLED,
     apply_to_healthy=BY_HAND,
     ten_at_once=BY_HAND,
+    membership=MEMBERSHIP,
     **figures.growth(figures.STAGES, STAGES),
 )
 
