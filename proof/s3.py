@@ -13,7 +13,7 @@ from typing import Any
 from sandbox import cluster as sandbox
 from sandbox import layout, pki
 
-ACCESS_KEY, SECRET_KEY = "scenario", "hush-hush-scenario"  # noqa: S105  of a server that ends with the scenario
+ACCESS_KEY, SECRET_KEY = "scenario", "hush-hush-scenario"
 _USER = 65532
 _PORT = 7070
 

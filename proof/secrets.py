@@ -31,9 +31,8 @@ def places(namespace: str) -> Iterator[tuple[str, str]]:
 def in_artifacts(secret: str) -> str:
     """The files of the operator's runs that hold it."""
     try:
-        return sandbox.kubectl(
-            "exec", _OPERATOR, "deployment/etcdops", "--", "grep", "--recursive", "--files-with-matches", secret, "/tmp"
-        )
+        search = ("grep", "--recursive", "--files-with-matches", secret, "/tmp")  # noqa: S108  the operator's
+        return sandbox.kubectl("exec", _OPERATOR, "deployment/etcdops", "--", *search)
     except SandboxError:  # grep found none
         return ""
 

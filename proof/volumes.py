@@ -10,6 +10,8 @@ from sandbox import layout
 
 
 def folder(namespace: str, claim: str) -> Path:
-    name = json.loads(sandbox.kubectl("get", "pvc", claim, f"--namespace={namespace}", "--output=json"))["spec"]["volumeName"]
+    name = json.loads(sandbox.kubectl("get", "pvc", claim, f"--namespace={namespace}", "--output=json"))["spec"][
+        "volumeName"
+    ]
     (found,) = (layout.STATE / "hosts").glob(f"*/volumes/{name}")
     return found

@@ -200,8 +200,12 @@ def _verified(restore: Restore, seen: Observed, before: dict[str, Any], found: d
     if not restore.in_place:
         return _new(restore, seen, before | found, found)
     if restore.take_snapshot and seen.status.get("phase") in ("Running", "Degraded", "Scaling", "Repairing"):
-        return replace(_snapshot_first(restore, seen), result=found)
-    return replace(_hold(restore, seen), result=found)
+        return _also(_snapshot_first(restore, seen), found)
+    return _also(_hold(restore, seen), found)
+
+
+def _also(planned: Plan, facts: dict[str, Any]) -> Plan:
+    return replace(planned, result=facts | planned.result)
 
 
 def _snapshot_first(restore: Restore, seen: Observed) -> Plan:
@@ -250,7 +254,7 @@ def _snapshotting(restore: Restore, seen: Observed, before: dict[str, Any]) -> P
         return _snapshot_first(restore, seen)
     state = seen.backup.get("phase")
     if state == "Succeeded":
-        return replace(_hold(restore, seen), result={"snapshot": backup_name(restore)})
+        return _also(_hold(restore, seen), {"snapshot": backup_name(restore)})
     if state == "Failed":
         why = (
             f"the snapshot of what is there failed, so nothing was touched: {seen.backup.get('message', '')} To go on "
@@ -294,7 +298,7 @@ def _new(restore: Restore, seen: Observed, before: dict[str, Any], found: dict[s
         return Plan(Phase.VERIFYING, "Creating", message, Step.CREATE, (made,), result=result)
     found = found | {"size": seen.cluster.size}
     planned = _restoring(restore, seen, before | found)
-    return replace(planned, result=found | planned.result)
+    return _also(planned, found)
 
 
 def _restoring(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
