@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.etcdops.etcd.plugins.doc_fragments.etcd import ModuleDocFragment
+from ansible_collections.etcdops.etcd.plugins.doc_fragments import etcd as etcd_options
+from ansible_collections.etcdops.etcd.plugins.doc_fragments import snapshot as snapshot_options
 from ansible_collections.etcdops.etcd.plugins.module_utils import module as shared
-from ansible_collections.etcdops.etcd.plugins.modules import etcd_cluster_info, etcd_member
+from ansible_collections.etcdops.etcd.plugins.modules import (
+    etcd_cluster_info,
+    etcd_member,
+    etcd_restore,
+    etcd_snapshot,
+    etcd_snapshot_info,
+)
 
 from ..etcds import Cluster
 from ..running import succeed
 
-MODULES = [etcd_cluster_info, etcd_member]
+MODULES = [etcd_cluster_info, etcd_member, etcd_restore, etcd_snapshot, etcd_snapshot_info]
+FRAGMENTS = {"etcdops.etcd.etcd": etcd_options, "etcdops.etcd.snapshot": snapshot_options}
 
 
 class _CapturedError(Exception):
@@ -26,6 +34,7 @@ def _argument_spec(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> dict[
         raise _CapturedError(settings["argument_spec"])
 
     monkeypatch.setattr(shared, "AnsibleModule", capture)
+    monkeypatch.setattr(module, "AnsibleModule", capture, raising=False)
     with pytest.raises(_CapturedError) as captured:
         module.main()
     spec: dict[str, Any] = captured.value.args[0]
@@ -34,9 +43,10 @@ def _argument_spec(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> dict[
 
 @pytest.mark.parametrize("module", MODULES)
 def test_options_are_documented_as_they_are(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    documented = (
-        yaml.safe_load(module.DOCUMENTATION)["options"] | yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
-    )
+    documentation = yaml.safe_load(module.DOCUMENTATION)
+    documented = documentation["options"]
+    for fragment in documentation["extends_documentation_fragment"]:
+        documented |= yaml.safe_load(FRAGMENTS[fragment].ModuleDocFragment.DOCUMENTATION)["options"]
     spec = _argument_spec(module, monkeypatch)
     facts = ("type", "elements", "default", "choices")
     assert {name: {fact: option.get(fact) for fact in facts} for name, option in documented.items()} == {
