@@ -98,7 +98,7 @@ def etcd_client(cluster: Cluster, pods: Sequence[str]) -> Parts:
 
 def worker(name: str, image: str, playbook: str, parts: Parts) -> Manifest:
     """A container of the operator's own image that runs a playbook and reports by its termination message."""
-    parts = parts + Parts({"SNAPSHOT_REPORT": _REPORT, "USER": "ansible"})
+    parts = parts + Parts({"SNAPSHOT_REPORT": _REPORT, "USER": "ansible", "MALLOC_ARENA_MAX": "2"})
     # Not the first on PATH: a resident Python is of no use to one play.
     command = ["/usr/local/bin/ansible-playbook", f"{_PLAYBOOKS}/{playbook}.yml"]
     return container(name, image, command, parts + volume("tmp", {"emptyDir": {}}, "/tmp"))  # noqa: S108

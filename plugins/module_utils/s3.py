@@ -12,7 +12,7 @@ from typing import Any
 
 from .codec import Reader, StoreError
 
-_PART = 8 << 20  # 10000 of them are the most that S3 allows: 80 GB
+_PART = 5 << 20  # the least that S3 takes; 10000 of them, the most that it takes, are more than etcd can hold
 _AT_ONCE = 2
 _WRONG_KEY = {
     "InvalidAccessKeyId",
@@ -164,22 +164,24 @@ class Upload:
     def __init__(self, send: Callable[[int, bytes], dict[str, Any]], pool: ThreadPoolExecutor) -> None:
         self._send = send
         self._pool = pool
-        self._buffer = bytearray()
+        self._pieces: list[bytes] = []
+        self._size = 0
         self._parts: list[Future[dict[str, Any]]] = []
 
     def write(self, data: bytes) -> int:
-        self._buffer += data
-        if len(self._buffer) >= _PART:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size >= _PART:
             self._flush()
         return len(data)
 
     def end(self) -> list[dict[str, Any]]:
-        if self._buffer or not self._parts:
+        if self._size or not self._parts:
             self._flush()
         return [part.result() for part in self._parts]
 
     def _flush(self) -> None:
         if len(self._parts) >= _AT_ONCE:  # no more in memory than are under way; and a failure is heard of early
             self._parts[-_AT_ONCE].result()
-        self._parts.append(self._pool.submit(self._send, len(self._parts) + 1, bytes(self._buffer)))
-        self._buffer = bytearray()
+        part, self._pieces, self._size = b"".join(self._pieces), [], 0
+        self._parts.append(self._pool.submit(self._send, len(self._parts) + 1, part))

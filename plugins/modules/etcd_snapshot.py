@@ -264,9 +264,11 @@ def _take(
         Channel(Endpoint(seen.url), connection.tls or Tls(), token) as channel,
     ):
         stream = channel.snapshot()
-        stored = store.Hashed(target)
         source: codec.Reader = _Tee(stream, copy) if copy else stream
-        codec.encode(source, stored, compress=params["compress"], recipients=recipients)
+        # A plain one is hashed by the stream already.
+        plainly = not params["compress"] and not recipients
+        stored = None if plainly else store.Hashed(target)
+        codec.encode(source, stored or target, compress=params["compress"], recipients=recipients)
         seconds = time.monotonic() - started
         if params["check"]:
             plain: Any = copy or target
@@ -274,8 +276,8 @@ def _take(
             checked = snapshot_status(params["etcdutl"], plain.name)
     return {
         "location": str(where),
-        "size": stored.size,
-        "sha256": stored.sha256,
+        "size": stored.size if stored else stream.size,
+        "sha256": stored.sha256 if stored else stream.sha256,
         "snapshot_size": stream.size,
         "seconds": round(seconds, 3),
         **checked,
