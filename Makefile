@@ -48,9 +48,9 @@ test: setup ## Lint, unit tests, the sandbox's own tests, every Molecule scenari
 	@tools/test
 
 .PHONY: unit
-unit: setup ## Unit tests (they run real etcd processes)
+unit: setup ## Unit tests (they run real etcd processes) and the simulation
 	@$(PYTHON) -m sandbox prepare
-	@$(PYTHON) -m pytest tests/unit
+	@$(PYTHON) -m pytest tests/unit tests/simulation
 
 .PHONY: lint
 lint: setup ## ruff, mypy, yamllint, ansible-lint

@@ -13,6 +13,7 @@ import base64
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -242,7 +243,7 @@ def _stream(folder: Path, run: str, numbers: Iterator[int], journal: _Journal, s
             try:
                 client.put(f"{prefix(run)}{number}", value(run, number))
             except (Etcd3Exception, requests.RequestException) as error:
-                journal.failed(number, _words(error))
+                journal.failed(number, words(error))
                 stop.wait(_AFTER_FAILURE)
                 break  # another connection
             journal.acknowledged(number)
@@ -251,14 +252,14 @@ def _stream(folder: Path, run: str, numbers: Iterator[int], journal: _Journal, s
         client.session.close()
 
 
-def _words(error: Exception) -> str:
-    """Why, in few words: etcd's own, or the last of a long chain."""
+def words(error: Exception) -> str:
+    """Why, in few words: etcd's own, or the cause at the end of a long chain."""
     text = str(getattr(error, "detail_text", "") or error)
     try:
-        text = json.loads(text)["message"]
+        return str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
-        text = text.rpartition(": ")[2]
-    return f"{type(error).__name__} {text}".replace("\n", " ")[:120]
+        causes = re.findall(r"\w+(?:Error|Disconnected)|timed out|\[Errno \d+\] [\w ]+", text)
+        return causes[-1] if causes else type(error).__name__
 
 
 def main() -> None:

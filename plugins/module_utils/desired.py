@@ -83,12 +83,12 @@ def _differs(want: Manifest, have: Manifest | None) -> bool:
 def _is_unstarted(cluster: Cluster, seen: Observed, seat: Seat) -> bool:
     """Has this member yet to start for the first time? Only then is its file open.
 
-    etcd learns a member's name when it starts. But of a cluster's first members, all of them voters, it knows the names
-    beforehand: there an open file tells, which is sealed as soon as the member answers.
+    A member tells its client URLs soon after it has started, but it may have voted before that: of a voter, a file that
+    was sealed once is never opened again.
     """
-    if seat.member is None or seat.answers:
+    if seat.member is None or seat.member.client_urls or seat.answers:
         return False
-    return not seat.member.name or (not seat.member.is_learner and _is_open(cluster, seen, seat.name))
+    return seat.member.is_learner or _is_open(cluster, seen, seat.name)
 
 
 def leftover_claims(cluster: Cluster, seen: Observed, team: Team, *, going: str = "") -> tuple[str, ...]:

@@ -16,7 +16,7 @@ _LAST_WORDS = (
     (r'crc mismatch|"error":"(wal|walpb|snap|proto): |failed to (read|repair|open) WAL', _DAMAGED),
 )
 # What is damaged in other ways makes etcd panic, and only the end of the stack may be left of that.
-_PANIC = r"^panic: |^goroutine \d+ \["
+_PANIC = r"\.go:\d+ \+0x[0-9a-f]+$"
 _PANICS, _CRASHES = 2, 6  # as often as that it was no accident, if the others are well with the same settings
 
 

@@ -55,6 +55,8 @@ def objects(cluster: Cluster, replicas: int, files: dict[str, str], voters: int)
 
 def differs(want: Any, have: Any) -> bool:
     """Does an object lack what we want? Fields that we don't set are others' business."""
+    if want == have:
+        return False
     if isinstance(want, dict):
         return not isinstance(have, dict) or any(differs(value, have.get(key)) for key, value in want.items())
     if isinstance(want, list):
@@ -63,8 +65,6 @@ def differs(want: Any, have: Any) -> bool:
             or len(want) != len(have)
             or any(differs(one, other) for one, other in zip(want, have, strict=True))
         )
-    if want == have:
-        return False
     try:  # the API server writes 1024Mi as 1Gi
         return quantity.parse(str(want)) != quantity.parse(str(have))
     except ValueError:

@@ -69,7 +69,7 @@ def _repair(case: Case, seat: Seat) -> Plan | None:
         return None
     if seat.ordinal >= case.cluster.size:
         return _leave(case, seat, f"Removing {seat.name}: {seat.lost}, and it is not wanted any more.")
-    if team.learners or team.unwell != [seat.name]:
+    if team.crowded or team.unwell != [seat.name]:
         # Nobody may join now, but one who will never come back needs not be waited for.
         plan = _leave(case, seat, f"Removing {seat.name}: {seat.lost}.")
         return replace(plan, phase=Phase.REPAIRING, delete_claims=())
@@ -146,8 +146,8 @@ def _grow(case: Case, name: str) -> Plan | None:
             "when the spec changes; the events tell why it failed."
         )
         return Plan(Phase.DEGRADED, "JoinFailed", message, requeue=WATCHFUL)
-    if any(member.is_learner for member in case.team.strangers):
-        return None  # etcd allows one learner at a time
+    if case.team.crowded:
+        return None
     anew = seen.pod(name) is not None or claim is not None
     phase, doing = (Phase.REPAIRING, f"Adding {name} anew") if anew else (Phase.SCALING, f"Adding {name}")
     message = f"{doing} as a learner: {len(case.team.ordinals) + 1} of {cluster.size} members then."

@@ -18,6 +18,7 @@ from .observed import Answer, Claim, Join, Node, Observed, Pod
 from .spec import Cluster
 
 _TIMEOUT = 1.5  # seconds for one question to a member
+_CRASH_LOOP = timedelta(minutes=1)  # who has run for longer did not end because of what it started with
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
 
 
@@ -37,7 +38,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         now=now,
         cluster_id=status.get("clusterID"),
         phase=status.get("phase", ""),
-        degraded_since=_degraded_since(status),
+        unwell_since=_unwell_since(status),
         join=_join(status.get("join")),
         objects=objects,
         pods=tuple(_pod(pod, nodes, now) for pod in found),
@@ -167,10 +168,18 @@ def _pod(pod: Manifest, nodes: Mapping[str, Node], now: datetime) -> Pod:
         scheduled=bool(pod["spec"].get("nodeName")),
         node=nodes.get(pod["spec"].get("nodeName", ""), Node.UNKNOWN),
         crashed=bool(ended) and "running" not in container.get("state", {}),
-        restarts=container.get("restartCount", 0),
+        restarts=container.get("restartCount", 0) if _ended_soon(ended) else 0,
         last_words=ended.get("message", "") if ended.get("exitCode") else "",
         out_of_memory=ended.get("reason") == "OOMKilled",
     )
+
+
+def _ended_soon(ended: Manifest) -> bool:
+    """Did etcd end as soon as it had started? Restarts are counted for a pod's whole life, reboots of its node too."""
+    if not ended.get("startedAt") or not ended.get("finishedAt"):
+        return False
+    ran = datetime.fromisoformat(ended["finishedAt"]) - datetime.fromisoformat(ended["startedAt"])
+    return ran < _CRASH_LOOP
 
 
 def _problem(status: Manifest, conditions: Mapping[str, Manifest]) -> str:
@@ -195,11 +204,12 @@ def _claim(claim: Manifest, nodes: Mapping[str, Node]) -> Claim:
     )
 
 
-def _degraded_since(status: Mapping[str, Any]) -> datetime | None:
-    for condition in status.get("conditions", []):
-        if condition["type"] == "Degraded" and condition["status"] == "True":
-            return datetime.fromisoformat(condition["lastTransitionTime"])
-    return None
+def _unwell_since(status: Mapping[str, Any]) -> datetime | None:
+    well = {"Available": "True", "Degraded": "False"}
+    since = [
+        c["lastTransitionTime"] for c in status.get("conditions", []) if c["status"] != well.get(c["type"], c["status"])
+    ]
+    return datetime.fromisoformat(min(since)) if since else None
 
 
 def _join(noted: Mapping[str, Any] | None) -> Join | None:

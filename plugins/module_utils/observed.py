@@ -34,7 +34,7 @@ class Pod:
     scheduled: bool = True
     node: Node = Node.UNKNOWN  # only looked at when its member does not answer
     crashed: bool = False  # etcd has ended, and has not been started again yet
-    restarts: int = 0
+    restarts: int = 0  # in a row: 0 when it had run for a while before it ended
     last_words: str = ""  # the end of etcd's log when it ended last
     out_of_memory: bool = False  # and that is why it ended
 
@@ -78,7 +78,7 @@ class Observed:
     now: datetime
     cluster_id: str | None  # in the status since the first quorum was seen
     phase: str = ""  # what the status said before
-    degraded_since: datetime | None = None  # likewise
+    unwell_since: datetime | None = None  # likewise: since when the cluster is degraded or not available
     join: Join | None = None  # likewise
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
     pods: tuple[Pod, ...] = ()

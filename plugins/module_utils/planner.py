@@ -55,17 +55,19 @@ def rejected(planned: Plan, why: str) -> Plan:
 
 
 def _first_start(cluster: Cluster, seen: Observed) -> Plan:
-    if refusal := _refusal(cluster, seen):
-        return refusal
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     # A first start that is under way is finished at its own size.
     size = cluster.restored or (live["spec"]["replicas"] if live else cluster.size)
-    if size == 0:
-        return Plan(Phase.HIBERNATED, "NeverStarted", "Set spec.size to start the cluster.", requeue=SETTLED)
     pods = [cluster.pod_name(ordinal) for ordinal in range(size)]
     serving = [pod for pod in pods if _serves(seen, pod)]
-    if len(serving) >= manifests.quorum(size):
-        return _formed(cluster, seen, pods, serving)
+    team, claims = gather(cluster, seen), [seen.claim(pod) for pod in pods]
+    ours = all(claim is None or claim.cluster_uid == cluster.uid for claim in claims)
+    if team and ours and len(serving) >= manifests.quorum(size):
+        return _formed(cluster, seen, team, f"{len(serving)} of {_count(size)} serve")
+    if refusal := _refusal(cluster, seen):
+        return refusal
+    if size == 0:
+        return Plan(Phase.HIBERNATED, "NeverStarted", "Set spec.size to start the cluster.", requeue=SETTLED)
     # Members that were restored have their data, and none may start without.
     files = config.formed(cluster, pods, {}) if cluster.restored else config.forming(cluster, pods)
     wanted = desired.objects(cluster, seen, size, files, voters=size)
@@ -88,35 +90,27 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
     return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message)
 
 
-def _formed(cluster: Cluster, seen: Observed, pods: list[str], serving: list[str]) -> Plan:
+def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
     """The first quorum: from here on no member may start a cluster of its own."""
-    status = seen.answers[serving[0]].status
-    initial = [f"{pod}={cluster.peer_url(pod)}" for pod in pods]
-    joining = set() if cluster.restored else set(pods) - set(serving)
-    files = config.formed(cluster, pods, dict.fromkeys(joining, initial))
-    wanted = manifests.objects(cluster, len(pods), files, voters=len(pods))
-    config_map = next(each for each in wanted if each["kind"] == "ConfigMap")
+    config_map = next(each for each in desired.for_team(cluster, seen, team) if each["kind"] == "ConfigMap")
     return Plan(
         Phase.BOOTSTRAPPING,
         "Formed",
-        f"The cluster has formed: {len(serving)} of {_count(len(pods))} serve.",
+        f"The cluster has formed: {serve}.",
         Step.SEAL,
         apply=(config_map,),
-        cluster_id=f"{status.cluster_id:x}" if status else None,
+        cluster_id=f"{seen.members.cluster_id:x}" if seen.members else None,
     )
 
 
 def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
-    live = seen.objects.get(f"StatefulSet/{cluster.name}")
-    if live and live["spec"]["replicas"] > 0:
-        wanted = desired.as_they_are(cluster, seen, 0)
-        return Plan(
-            Phase.HIBERNATED,
-            "Hibernating",
-            "Stopping every member; the data is kept.",
-            Step.HIBERNATE,
-            apply=(wanted[-1],),
-        )
+    if desired.replicas(cluster, seen) > 0:
+        # Sealed before they stop, as far as a quorum tells who has started.
+        team = gather(cluster, seen)
+        wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, 0)
+        wanted[-1]["spec"]["replicas"] = 0
+        message = "Stopping every member; the data is kept."
+        return Plan(Phase.HIBERNATED, "Hibernating", message, Step.HIBERNATE, apply=desired.changed(wanted, seen))
     if seen.pods:
         return Plan(Phase.HIBERNATED, "Hibernating", f"Waiting for {_count(len(seen.pods))} to stop.")
     return Plan(
@@ -171,15 +165,19 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
         message = f"All {_count(votes)} serve." if votes > 1 else "The member serves."
         reason = strange or ("ChangePending" if notes else "AllMembersServe")
         return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=SETTLED)
+    fresh = seen.unwell_since is None or seen.now - seen.unwell_since < _STARTING
     said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
     if len(serving) >= needed:
         # What a member said last is no event; but nobody needs to look every second for hours.
-        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < 5 * _STARTING
         requeue = SOON if fresh else WATCHFUL
         return Plan(Phase.DEGRADED, strange or "MembersDown", f"{said}{troubles} {notes}".strip(), requeue=requeue)
     lost = [pod for pod in voters if _is_lost(seen, pod)]
-    if any(_is_coming(seen, pod) for pod in voters if pod not in serving) and votes - len(lost) >= needed:
+    hope = votes - len(lost) >= needed
+    if hope and any(_is_coming(seen, pod) for pod in voters if pod not in serving):
         return Plan(Phase.STARTING, "Starting", f"{said} Pods are starting.{troubles}")
+    answering = [pod for pod in voters if (answer := seen.answers.get(pod)) and answer.status]
+    if hope and len(answering) >= needed and fresh and seen.phase != Phase.QUORUM_LOST:
+        return Plan(Phase.STARTING, "NoLeader", f"{said} The members are electing a leader.{troubles}")
     message = (
         f"Only {len(serving)} of {_count(votes)} serve and {needed} are needed, so nothing can be read or written."
         f"{troubles} Nothing is deleted: bring the pods or their nodes back, or restore from a backup."

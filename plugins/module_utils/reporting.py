@@ -54,11 +54,11 @@ def report(api: Kube, resource: Manifest, status: dict[str, Any], events: Sequen
     """Write the status and the events, where there is news; tells whether there was."""
     meta = resource["metadata"]
     changed = differs(status, resource.get("status", {}))
-    if changed and write:
-        api.patch_status(resource["kind"], meta["namespace"], meta["name"], status)
-    for event in events if write else []:
+    for event in events if write else []:  # first: after a crash in between it is told twice, and not never
         with suppress(KubeError):  # a namespace that is going takes no more events
             api.create(event_manifest(resource, event))
+    if changed and write:
+        api.patch_status(resource["kind"], meta["namespace"], meta["name"], status)
     return changed or bool(events)
 
 

@@ -47,10 +47,11 @@ def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any])
 
 
 def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
-    """One event for each transition."""
+    """One event for each transition, and for each step that is unlike the one before."""
     found = []
     progressing: dict[str, Any] = next((c for c in before.get("conditions", []) if c["type"] == "Progressing"), {})
-    if before.get("phase") != plan.phase or progressing.get("reason") != plan.reason:
+    another = plan.step is not Step.IDLE and before.get("message") != plan.message  # of several, one by one
+    if before.get("phase") != plan.phase or progressing.get("reason") != plan.reason or another:
         found.append(Event("Warning" if plan.phase in _WARNINGS else "Normal", plan.reason, plan.message))
     if before.get("observedGeneration") != cluster.generation and cluster.size and cluster.size % 2 == 0:
         tolerated = cluster.size - quorum(cluster.size)

@@ -51,6 +51,11 @@ class Team:
         return [seat for seat in self.seats if seat.member and seat.member.is_learner]
 
     @property
+    def crowded(self) -> bool:
+        """etcd allows one learner at a time, whoever added it."""
+        return bool(self.learners) or any(member.is_learner for member in self.strangers)
+
+    @property
     def votes(self) -> int:
         """How many voters there are, strangers too."""
         return len(self.voters) + sum(not member.is_learner for member in self.strangers)
@@ -71,19 +76,26 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
     """Who is there; None when no quorum tells."""
     if seen.members is None:
         return None
-    ours = {number: m for m in seen.members.members if (number := ordinal(cluster, m)) is not None}
+    placed = [(ordinal(cluster, member), member) for member in seen.members.members]
+    ours = {number: member for number, member in placed if number is not None}
     pods = {number for pod in seen.pods if (number := cluster.ordinal(pod.name)) is not None}
     well = {name for name, answer in seen.answers.items() if answer.healthy}
     settings = {pod.template_hash for pod in seen.pods if pod.name in well}
     seats = []
     for number in sorted(pods | set(ours)):
         name = cluster.pod_name(number)
-        pod, claim, answer = seen.pod(name), seen.claim(name), seen.answers.get(name)
+        pod, claim, member = seen.pod(name), seen.claim(name), ours.get(number)
         proven = pod is not None and pod.template_hash in settings
         lost = "" if name in well else loss(pod, claim, others_well=proven)
-        seats.append(Seat(number, name, ours.get(number), pod, claim, answer, lost))
-    strangers = tuple(m for m in seen.members.members if ordinal(cluster, m) is None)
-    return Team(tuple(seats), strangers)
+        seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost))
+    return Team(tuple(seats), tuple(member for number, member in placed if number is None))
+
+
+def _own(answer: Answer | None, member: Member | None) -> Answer | None:
+    """What a member said itself; its predecessor in the same pod may still answer for a moment."""
+    if answer and answer.status and member and answer.status.member_id != member.id:
+        return Answer(None, healthy=False, error="its predecessor still runs")
+    return answer
 
 
 def ordinal(cluster: Cluster, member: Member) -> int | None:

@@ -66,7 +66,10 @@ def _started(cluster: Cluster = CLUSTER, serving: int = 3) -> Observed:
     answers = {cluster.pod_name(number): Answer(_status(number), healthy=True) for number in range(serving)}
     pods = tuple(_pod(cluster, number) for number in range(cluster.size))
     names = [cluster.pod_name(number) for number in range(cluster.size)]
-    listed = tuple(Member(n + 1, name, (cluster.peer_url(name),), (), False) for n, name in enumerate(names))
+    listed = tuple(
+        Member(n + 1, name, (cluster.peer_url(name),), (cluster.client_url(name),) if n < serving else (), False)
+        for n, name in enumerate(names)
+    )
     return replace(seen, pods=pods, answers=answers, members=MemberList(0xABC, listed) if serving else None)
 
 
@@ -103,6 +106,14 @@ def test_the_first_quorum_is_noted_and_the_configuration_sealed() -> None:
     assert (formed.step, formed.cluster_id) == (Step.SEAL, "abc")
     for pod, text in formed.apply[0]["data"].items():
         assert config.is_sealed(CLUSTER, pod.removesuffix(".yaml"), text)
+
+
+def test_what_would_have_kept_a_cluster_from_starting_does_not_keep_it_open() -> None:
+    """A claim of another cluster, in nobody's way, while this one was starting."""
+    seen = replace(_started(), claims=(Claim("data-example-5", "uid-of-another"),))
+    assert plan(CLUSTER, seen).step is Step.SEAL
+    mine = replace(_started(), claims=(Claim("data-example-1", "uid-of-another"),))
+    assert plan(CLUSTER, mine).reason == "ForeignData"
 
 
 def test_a_member_that_has_yet_to_start_may_join_but_not_start_a_cluster() -> None:

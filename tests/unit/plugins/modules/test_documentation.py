@@ -7,22 +7,36 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.etcdops.etcd.plugins.doc_fragments import etcd as etcd_options
-from ansible_collections.etcdops.etcd.plugins.doc_fragments import snapshot as snapshot_options
+from ansible_collections.etcdops.etcd.plugins.doc_fragments import etcd, kube, snapshot
 from ansible_collections.etcdops.etcd.plugins.module_utils import module as shared
 from ansible_collections.etcdops.etcd.plugins.modules import (
     etcd_cluster_info,
+    etcd_leader,
     etcd_member,
     etcd_restore,
     etcd_snapshot,
     etcd_snapshot_info,
+    etcdcluster_member,
 )
 
 from ..etcds import Cluster
 from ..running import succeed
 
-MODULES = [etcd_cluster_info, etcd_member, etcd_restore, etcd_snapshot, etcd_snapshot_info]
-FRAGMENTS = {"etcdops.etcd.etcd": etcd_options, "etcdops.etcd.snapshot": snapshot_options}
+MODULES = [
+    etcd_cluster_info,
+    etcd_leader,
+    etcd_member,
+    etcd_restore,
+    etcd_snapshot,
+    etcd_snapshot_info,
+    etcdcluster_member,
+]
+FRAGMENTS = {
+    "etcdops.etcd.etcd": etcd.ModuleDocFragment.DOCUMENTATION,
+    "etcdops.etcd.kube": kube.ModuleDocFragment.DOCUMENTATION,
+    "etcdops.etcd.kube.etcdcluster": kube.ModuleDocFragment.ETCDCLUSTER,
+    "etcdops.etcd.snapshot": snapshot.ModuleDocFragment.DOCUMENTATION,
+}
 
 
 class _CapturedError(Exception):
@@ -46,7 +60,7 @@ def test_options_are_documented_as_they_are(module: ModuleType, monkeypatch: pyt
     documentation = yaml.safe_load(module.DOCUMENTATION)
     documented = documentation["options"]
     for fragment in documentation["extends_documentation_fragment"]:
-        documented |= yaml.safe_load(FRAGMENTS[fragment].ModuleDocFragment.DOCUMENTATION)["options"]
+        documented |= yaml.safe_load(FRAGMENTS[fragment]).get("options", {})
     spec = _argument_spec(module, monkeypatch)
     facts = ("type", "elements", "default", "choices")
     assert {name: {fact: option.get(fact) for fact in facts} for name, option in documented.items()} == {
@@ -55,10 +69,16 @@ def test_options_are_documented_as_they_are(module: ModuleType, monkeypatch: pyt
 
 
 def test_results_are_documented_as_they_are(one: Cluster) -> None:
-    cases: list[tuple[ModuleType, dict[str, Any]]] = [(etcd_cluster_info, {}), (etcd_member, {"name": "m0"})]
+    cases: list[tuple[ModuleType, dict[str, Any]]] = [
+        (etcd_cluster_info, {}),
+        (etcd_leader, {"name": "m0"}),
+        (etcd_member, {"name": "m0"}),
+    ]
     for module, arguments in cases:
         documented = yaml.safe_load(module.RETURN)
         result = succeed(module, endpoints=one.endpoints, **arguments)
         extra = {"changed", "invocation", "diff", "code"}
         assert set(documented) - extra == set(result) - extra
-        assert set(documented["members"]["contains"]) == set(result["members"][0])
+        inner = "leader" if module is etcd_leader else "members"
+        found = result[inner] if module is etcd_leader else result[inner][0]
+        assert set(documented[inner]["contains"]) == set(found)

@@ -1,0 +1,260 @@
+"""etcd, as far as membership goes: who is in the list, who runs with which data, who leads, what was acknowledged.
+
+A log is only its length: whatever was acknowledged is in the log of a quorum, so a leader whose log is shorter has lost
+writes. What a member does with and without data is as tried out on real etcd.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
+    FAILED_PRECONDITION,
+    UNAVAILABLE,
+    EtcdError,
+    Member,
+    MemberList,
+    Status,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
+
+CLUSTER_ID = 0xABC
+_HEALTH_INTERVAL = 5  # seconds that a voter must have been connected for before etcd counts on it
+
+# The last words of a member (tests/unit/plugins/module_utils/test_loss.py hears them from real ones).
+REMOVED = "the member has been permanently removed from the cluster"
+NO_INFO = "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
+UNEQUAL = "error validating peerURLs: member count is unequal"
+BOOTSTRAPPED = "member has already been bootstrapped"
+CORRUPT = "go.etcd.io/bbolt.(*DB).freepages.func2()\n\tgo.etcd.io/bbolt@v1.4.3/db.go:1205 +0x6d"
+
+
+class ViolationError(AssertionError):
+    """What must never happen has happened."""
+
+
+@dataclass
+class Data:
+    """What is in a data directory."""
+
+    cluster: int
+    member: int
+    log: int = 0
+    corrupt: bool = False
+
+
+@dataclass
+class Volume:
+    data: Data | None = None
+
+
+@dataclass
+class Process:
+    """A running etcd."""
+
+    pod: str
+    data: Data
+    since: int
+    connected: bool = True
+
+
+@dataclass
+class Etcd:
+    random: Random
+    members: dict[int, Member] = field(default_factory=dict)
+    running: dict[int, Process] = field(default_factory=dict)  # by member ID
+    voted: set[int] = field(default_factory=set)  # every ID that ever ran as a voter
+    leader: int = 0
+    term: int = 1
+    acknowledged: int = 0
+    _next_id: int = 0x100
+
+    # -- who is there
+
+    def process(self, member_id: int) -> Process | None:
+        found = self.running.get(member_id)
+        return found if found and found.connected else None
+
+    @property
+    def voters(self) -> list[Member]:
+        return [member for member in self.members.values() if not member.is_learner]
+
+    @property
+    def connected(self) -> list[Process]:
+        """The voters that run and see each other."""
+        running = (self.running.get(member.id) for member in self.members.values() if not member.is_learner)
+        return [one for one in running if one and one.connected]
+
+    @property
+    def has_quorum(self) -> bool:
+        return bool(self.members) and len(self.connected) >= quorum(len(self.voters))
+
+    @property
+    def leading(self) -> Process | None:
+        """The leader, if it leads a quorum of which it is one."""
+        voters = self.connected
+        if len(voters) < quorum(len(self.voters)):
+            return None
+        return next((one for one in voters if one.data.member == self.leader), None)
+
+    def serves(self, process: Process) -> bool:
+        """Would it answer a linearizable read? Of a learner: does it follow a leader?"""
+        return process.connected and process.data.member in self.members and self.leading is not None
+
+    def status(self, process: Process, *, serves: bool) -> Status:
+        data, leader = process.data, self.leader if serves else 0
+        member = self.members.get(data.member)
+        learner = member is not None and member.is_learner
+        return Status(
+            data.member, data.cluster, "3.6.16", "3.6.0", leader, self.term, data.log, data.log, 1, 1, 1, learner, ()
+        )
+
+    @property
+    def member_list(self) -> MemberList:
+        return MemberList(CLUSTER_ID, tuple(self.members.values()))
+
+    # -- starting and stopping
+
+    def start(self, pod: str, text: str, volume: Volume, now: int) -> Process | str:
+        """Run with this configuration and volume; the last words of one that ends at once."""
+        data = volume.data
+        if data is None:
+            found = self._without_data(pod, *read(text))
+            if isinstance(found, str):
+                return found
+            data = volume.data = found
+        if data.corrupt:
+            return CORRUPT
+        if data.cluster == CLUSTER_ID and data.member not in self.members and self.connected:
+            return REMOVED
+        process = Process(pod, data, now)
+        self.running[data.member] = process
+        if any(member.id == data.member for member in self.voters):
+            self.voted.add(data.member)
+        return process
+
+    def stop(self, process: Process) -> None:
+        del self.running[process.data.member]
+
+    def _without_data(self, pod: str, state: str, initial: dict[str, str]) -> Data | str:
+        """A member that starts for the first time, or thinks that it does."""
+        reachable = any(self._at(url) for name, url in initial.items() if name != pod)
+        if state == "new":
+            if not self.members:
+                listed = enumerate(initial.items(), 1)
+                self.members = {number: Member(number, name, (url,), (), False) for number, (name, url) in listed}
+            known = [member for member in self.members.values() if initial[pod] in member.peer_urls]
+            if not known or (known[0].client_urls and reachable):
+                return BOOTSTRAPPED if known else REMOVED
+            member = known[0]
+        else:
+            if not reachable:
+                return NO_INFO
+            if sorted(initial.values()) != sorted(url for one in self.members.values() for url in one.peer_urls):
+                return UNEQUAL
+            member = next(member for member in self.members.values() if initial[pod] in member.peer_urls)
+        if member.id in self.voted:
+            raise ViolationError(f"amnesia: {pod} starts without data as {member.id:x}, which has voted before")
+        return Data(CLUSTER_ID, member.id)
+
+    def _at(self, url: str) -> Process | None:
+        return next((one for m in self.members.values() if url in m.peer_urls and (one := self.process(m.id))), None)
+
+    # -- what happens by itself
+
+    def moves(self) -> list[Callable[[], None]]:
+        """What the members may do next."""
+        leader = self.leading
+        if leader is None:
+            self.leader = 0
+            return [self._elect] if self.has_quorum else []
+        following = [one for one in self.running.values() if one.connected and one.data.member in self.members]
+        behind = [one for one in following if one.data.log < leader.data.log]
+        unnamed = [one for one in following if not self.members[one.data.member].client_urls]
+        return [
+            *(partial(self._catch_up, one, leader) for one in behind),
+            *(partial(self._publish, one) for one in unnamed),
+        ]
+
+    def write(self) -> bool:
+        """A client writes; tells whether that was acknowledged."""
+        if self.leading is None:
+            return False
+        self._commit()
+        return True
+
+    def _elect(self) -> None:
+        """Anyone may win whose log is as long as those of a quorum."""
+        voters = self.connected
+        able = [one for one in voters if sum(o.data.log <= one.data.log for o in voters) >= quorum(len(self.voters))]
+        winner = self.random.choice(able)
+        self.leader, self.term = winner.data.member, self.term + 1
+        if winner.data.log < self.acknowledged:
+            lost = self.acknowledged - winner.data.log
+            raise ViolationError(f"{lost} acknowledged writes are lost: {winner.pod} leads without them")
+
+    def _catch_up(self, one: Process, leader: Process) -> None:
+        one.data.log = leader.data.log
+
+    def _publish(self, one: Process) -> None:
+        """Once there is a leader, a member tells its name and client URLs."""
+        member = self.members[one.data.member]
+        self.members[member.id] = replace(member, name=one.pod, client_urls=(f"http://{one.pod}:2379",))
+
+    def _commit(self) -> None:
+        leader = self.leading
+        if leader is None:
+            raise EtcdError(UNAVAILABLE, "etcdserver: no leader")
+        others = [one for one in self.connected if one is not leader]
+        needed = quorum(len(self.voters)) - 1
+        leader.data.log += 1
+        for one in self.random.sample(others, self.random.randint(needed, len(others))):
+            one.data.log = leader.data.log
+        self.acknowledged = leader.data.log
+
+    # -- changes of membership, with etcd's own checks (--strict-reconfig-check)
+
+    def add(self, peer_urls: tuple[str, ...], *, learner: bool, now: int) -> int:
+        if any(set(peer_urls) & set(member.peer_urls) for member in self.members.values()):
+            raise EtcdError(FAILED_PRECONDITION, "etcdserver: Peer URLs already exists")
+        if learner and any(member.is_learner for member in self.members.values()):
+            raise EtcdError(FAILED_PRECONDITION, "etcdserver: too many learner members in cluster")
+        if len(self._long_connected(now)) < len(self.voters):
+            raise EtcdError(UNAVAILABLE, "etcdserver: unhealthy cluster")
+        self._commit()
+        self._next_id += 1
+        self.members[self._next_id] = Member(self._next_id, "", peer_urls, (), learner)
+        return self._next_id
+
+    def promote(self, member_id: int) -> None:
+        learner, leader = self.process(member_id), self.leading
+        if learner is None or leader is None or learner.data.log < 0.9 * leader.data.log:
+            raise EtcdError(FAILED_PRECONDITION, "etcdserver: can only promote a learner member which is in sync")
+        self._commit()
+        self.members[member_id] = replace(self.members[member_id], is_learner=False)
+        self.voted.add(member_id)
+
+    def remove(self, member_id: int, *, now: int) -> None:
+        member, active = self.members[member_id], len(self._long_connected(now))
+        if not member.is_learner:
+            others = [other for other in self.voters if other.id != member_id]
+            if not others or sum(bool(other.name) for other in others) < quorum(len(others)):
+                raise EtcdError(FAILED_PRECONDITION, "etcdserver: re-configuration failed: not enough started members")
+            if self.process(member_id) and active - 1 < 1 + len(others) // 2:
+                raise EtcdError(UNAVAILABLE, "etcdserver: unhealthy cluster")
+        self._commit()
+        del self.members[member_id]
+
+    def _long_connected(self, now: int) -> list[Process]:
+        return [one for one in self.connected if now - one.since >= _HEALTH_INTERVAL]
+
+
+def read(text: str) -> tuple[str, dict[str, str]]:
+    """`initial-cluster-state` and `initial-cluster` of a configuration file."""
+    values = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith("initial-cluster"))
+    initial = json.loads(values["initial-cluster"]).split(",")
+    return json.loads(values["initial-cluster-state"]), dict(each.split("=", 1) for each in initial)

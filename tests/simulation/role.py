@@ -1,0 +1,67 @@
+"""The role's own task files, as the operator runs them: their order and conditions are what is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+_TASKS = Path(__file__).parents[2] / "roles/etcdcluster/tasks"
+_ABOUT = {"name", "register", "when"}
+_JINJA = jinja2.Environment(autoescape=False)  # noqa: S701  for expressions only
+
+Values = dict[str, Any]
+Module = Callable[[str, Values], Values]
+
+
+@dataclass(frozen=True)
+class Task:
+    module: str
+    arguments: dict[str, Callable[..., Any]]
+    include: tuple[Task, ...]
+    when: Callable[..., Any]
+    register: str
+
+
+def run(step: str, values: Values, module: Module) -> None:
+    """Take a step; `module` does the work of each task."""
+    _run(tasks(_TASKS / f"steps/{step}.yml"), values, module)
+
+
+def _run(found: tuple[Task, ...], values: Values, module: Module) -> None:
+    for task in found:
+        result: Values = {"changed": False, "skipped": True}
+        if task.when(values):
+            _run(task.include, values, module)
+            arguments = {name: argument(values) for name, argument in task.arguments.items()}
+            result = module(task.module, arguments) if task.module else {}
+        if task.register:
+            values[task.register] = result
+
+
+@cache
+def tasks(path: Path) -> tuple[Task, ...]:
+    return tuple(_read(path))
+
+
+def _read(path: Path) -> Iterator[Task]:
+    for task in yaml.safe_load(path.read_text()):
+        (action,) = set(task) - _ABOUT
+        when = _JINJA.compile_expression(task.get("when", "true"), undefined_to_none=False)
+        register = task.get("register", "")
+        if action == "ansible.builtin.include_tasks":
+            yield Task("", {}, tasks(_TASKS / task[action]), when, register)
+        else:
+            arguments = {name: _argument(value) for name, value in task[action].items()}
+            yield Task(action.rpartition(".")[2], arguments, (), when, register)
+
+
+def _argument(value: Any) -> Callable[..., Any]:
+    if isinstance(value, str) and value.startswith("{{"):
+        return _JINJA.compile_expression(value.strip("{} "), undefined_to_none=False)
+    return lambda _: value

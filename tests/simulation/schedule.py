@@ -1,0 +1,193 @@
+"""One schedule: a seed decides on all that happens, in which order, and where the operator crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils import config, manifests
+from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
+from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster, Storage, TlsSpec
+
+from .etcd import Etcd, ViolationError
+from .faults import Faults
+from .invariants import Invariants
+from .kubernetes import Kubernetes, Node
+from .operator import CrashError, Operator
+
+_ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "edit": 2}
+_ROUNDS = 150  # within which a cluster without more faults must be whole
+
+
+@dataclass
+class World:
+    random: Random
+    cluster: Cluster
+    kubernetes: Kubernetes
+    invariants: Invariants
+    faults: Faults
+    operator: Operator = field(init=False)
+    calm: bool = False  # no more faults
+
+    @classmethod
+    def make(cls, seed: int) -> World:
+        random = Random(seed)  # noqa: S311
+        storage = Storage("Memory" if random.random() < 0.15 else "Persistent")
+        size = random.choices([1, 2, 3, 4, 5, 7], [2, 1, 8, 1, 3, 1])[0]
+        cluster = Cluster("e", "default", "uid-1", 1, size, "3.6.16", storage=storage, tls=TlsSpec("Disabled"))
+        nodes = {f"node-{number}": Node() for number in range(4)}
+        kubernetes = Kubernetes(random, Etcd(random), cluster, nodes=nodes)
+        invariants = Invariants(kubernetes)
+        world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say))
+        world.operator = Operator(kubernetes, invariants, world._before_effect)
+        return world
+
+    def run(self, steps: int) -> None:
+        """Some time with faults, then without."""
+        if self.random.random() < 0.8:  # most begin with a cluster that has formed
+            for _ in range(3):
+                self.operator.run(self.cluster)
+                self._settle()
+        for _ in range(steps):
+            self._act()
+        self._calm_down()
+
+    # -- what happens
+
+    def _act(self) -> None:
+        match self.random.choices(list(_ACTIONS), list(_ACTIONS.values()))[0]:
+            case "operator":
+                deaf = [pod for pod in self.kubernetes.pods if self.random.random() < 0.02]
+                self.operator.run(self.cluster, frozenset(deaf))
+            case "moves":
+                self._move(self.random.randint(1, 6))
+            case "write":
+                self.kubernetes.etcd.write()
+            case "time":
+                self.kubernetes.now += self.random.choice((1, 1, 2, 5, 6, 30, 130, 310, 700))
+            case "fault":
+                self.faults.happen()
+            case "edit":
+                self._edit()
+
+    def _move(self, number: int) -> None:
+        for _ in range(number):
+            if moves := [*self.kubernetes.moves(), *self.kubernetes.etcd.moves()]:
+                self.random.choice(moves)()
+
+    def _before_effect(self, what: str) -> None:
+        """The world goes on while the operator works, and it may be killed at any moment."""
+        if self.random.random() < 0.3:
+            self._move(self.random.randint(1, 4))
+        if not self.calm:
+            if self.random.random() < 0.02:
+                self.faults.happen()
+            if self.random.random() < 0.07:
+                self.invariants.say(f"the operator crashes before: {what}")
+                raise CrashError
+        self.invariants.say(what)
+
+    def _edit(self) -> None:
+        size, paused = self.random.choices([0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 1, 5, 2, 4, 1, 1])[0], False
+        if self.random.random() < 0.1:
+            size, paused = self.cluster.size, True
+        self.cluster = replace(self.cluster, size=size, paused=paused, generation=self.cluster.generation + 1)
+        self.invariants.say(f"edit: size {size}{', paused' if paused else ''}")
+
+    # -- the end
+
+    def _calm_down(self) -> None:
+        """No more faults: with quorum the cluster becomes whole; without, it says so and deletes nothing."""
+        self.calm = True
+        self.invariants.say("no more faults")
+        if self.cluster.paused or self.cluster.size == 0:
+            generation = self.cluster.generation + 1
+            self.cluster = replace(self.cluster, size=self.cluster.size or 3, paused=False, generation=generation)
+        self.faults.mend()
+        quiet = 0
+        for _ in range(_ROUNDS):
+            self.kubernetes.etcd.write()
+            self._settle()
+            quiet = quiet + 1 if self.operator.run(self.cluster) else 0
+            last = self.operator.last
+            if quiet >= 2 and last and last.reason not in ("JoinFailed", "Starting"):
+                break
+            self.kubernetes.now += 60 if quiet else 6
+        self._judge()
+
+    def _settle(self) -> None:
+        """All that can happen at this moment happens."""
+        while moves := [*self.kubernetes.moves(), *self.kubernetes.etcd.moves()]:
+            self.random.choice(moves)()
+
+    def _judge(self) -> None:
+        etcd, kubernetes, check, cluster = self.kubernetes.etcd, self.kubernetes, self.invariants.check, self.cluster
+        plan = self.operator.last
+        assert plan
+        if etcd.voted and not etcd.has_quorum:
+            check(plan.phase in (Phase.QUORUM_LOST, Phase.STARTING), "a lost quorum is said", plan)
+            check(not self._could_have_quorum(), "a quorum that is there comes back", plan)
+            return
+        names = [cluster.pod_name(number) for number in range(cluster.size)]
+        files = kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
+        claims = {name for name, claim in kubernetes.claims.items() if claim.cluster_uid == cluster.uid}
+        whole = {
+            "voters": sorted(member.name for member in etcd.voters) == names and len(etcd.members) == len(names),
+            "files": sorted(files) == sorted(map(file_name, names))
+            and all(is_sealed(cluster, name, files[file_name(name)]) for name in names),
+            "replicas": kubernetes.objects[f"StatefulSet/{cluster.name}"]["spec"]["replicas"] == cluster.size,
+            "claims": claims == ({f"data-{name}" for name in names} if cluster.storage.type == "Persistent" else set()),
+            "phase": plan.phase is Phase.RUNNING and plan.step is Step.IDLE,
+            "status": self.operator.status["readyMembers"] == self.operator.status["size"] == cluster.size,
+        }
+        wrong = [what for what, right in whole.items() if not right]
+        check(not wrong, f"the cluster becomes whole, but for {', '.join(wrong)}", plan)
+
+    def _could_have_quorum(self) -> bool:
+        intact = [member for member in self.kubernetes.etcd.voters if self.faults.intact(member.id)]
+        return len(intact) >= quorum(len(self.kubernetes.etcd.voters))
+
+
+def play(seed: int, steps: int = 40) -> list[str]:
+    """One schedule; the trace. ViolationError tells seed and trace."""
+    world = World.make(seed)
+    try:
+        with _remembering():
+            world.run(steps)
+    except ViolationError as error:
+        told = "\n".join(world.invariants.trace)
+        message = f"{error}\nseed {seed}; python -m tests.simulation --seed {seed} plays it again:\n{told}"
+        raise ViolationError(message) from None
+    return world.invariants.trace
+
+
+def play_all(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        play(seed)
+
+
+@contextmanager
+def _remembering() -> Iterator[None]:
+    """Simulated clusters differ in little, and most of the time would go into making the same values again."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((config, "settings"), (manifests, "settings"), (manifests, "pod_template")):
+            patch.setattr(module, name, partial(_once, getattr(module, name)))
+        patch.setattr(config, "_file", partial(_once, config._file))
+        yield
+
+
+def _once(make: Callable[..., Any], cluster: Cluster, *arguments: Any) -> Any:
+    key = (make.__name__, cluster.storage.type, str(arguments))
+    if key not in _MADE:
+        _MADE[key] = make(cluster, *arguments)
+    return _MADE[key]
+
+
+_MADE: dict[tuple[str, str, str], Any] = {}

@@ -1,0 +1,164 @@
+"""The simulation has teeth: whatever is broken on purpose is caught within the usual number of schedules."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils import config, desired, members, observe, planner, team
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import UID_LABEL
+from ansible_collections.etcdops.etcd.plugins.module_utils.members import Case
+from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Claim, Observed, Pod
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.team import Seat, Team
+
+from . import role
+from .etcd import ViolationError
+from .invariants import Invariants
+from .schedule import play_all
+from .test_schedules import SEEDS
+
+Patch = pytest.MonkeyPatch
+_PLAN = planner.plan
+
+
+def _open_for_ever(patch: Patch) -> None:
+    patch.setattr(desired, "_is_unstarted", lambda _cluster, _seen, seat: seat.member is not None)
+
+
+def _open_as_soon_as_it_is_silent(patch: Patch) -> None:
+    patch.setattr(desired, "_is_unstarted", lambda _cluster, _seen, seat: seat.member is not None and not seat.answers)
+    patch.setattr(Invariants, "ran", lambda *_: None)  # what comes of it is to be seen
+    patch.setattr("tests.simulation.faults.is_sealed", lambda *_: True)
+
+
+def _reversed(step: str) -> Callable[[Patch], None]:
+    def breakage(patch: Patch) -> None:
+        read = role.tasks
+
+        def tasks(path: Path) -> tuple[role.Task, ...]:
+            found = read(path)
+            if path.stem != step:
+                return found
+            return tuple(replace(task, when=lambda _: True) for task in reversed(found))
+
+        patch.setattr(role, "tasks", tasks)
+
+    return breakage
+
+
+def _two_learners(patch: Patch) -> None:
+    change = members.change
+
+    def hasty(cluster: Cluster, seen: Observed, found: Team) -> Plan | None:
+        more = None if found.unwell else members._resize(Case(cluster, seen, found))
+        return more or change(cluster, seen, found)
+
+    patch.setattr(members, "change", hasty)
+    patch.setattr(Team, "crowded", property(lambda _: False))
+
+
+def _careless(patch: Patch) -> None:
+    patch.setattr(Team, "unwell", property(lambda _: []))
+
+
+def _promotes_while_one_is_down(patch: Patch) -> None:
+    class Careless(Team):
+        unwell = property(lambda _: [])
+
+    go_on = members._go_on
+
+    def careless(case: Case, learner: Seat) -> Plan:
+        return go_on(replace(case, team=Careless(case.team.seats, case.team.strangers)), learner)
+
+    patch.setattr(members, "_go_on", careless)
+
+
+def _claims_of_members(patch: Patch) -> None:
+    def surplus(cluster: Cluster, seen: Observed, _team: Team, *, going: str = "") -> tuple[str, ...]:
+        wanted = {f"data-{cluster.pod_name(number)}" for number in range(cluster.size)}
+        return tuple(claim.name for claim in seen.claims if claim.name not in wanted and going is not None)
+
+    patch.setattr(desired, "leftover_claims", surplus)
+
+
+def _new_again(patch: Patch) -> None:
+    def formed(cluster: Cluster, pods: list[str], _opened: Any) -> dict[str, str]:
+        return config.forming(cluster, pods)
+
+    patch.setattr(config, "formed", formed)
+
+
+def _impatient(patch: Patch) -> None:
+    def loss(pod: Pod | None, _claim: Claim | None, *, others_well: bool) -> str:
+        return "it is down" if others_well or pod is None else ""
+
+    patch.setattr(team, "loss", loss)
+
+
+def _adopts(patch: Patch) -> None:
+    def claim(manifest: Manifest, _nodes: Any) -> Claim:
+        meta = manifest["metadata"]
+        return Claim(meta["name"], "uid-1" if UID_LABEL in meta["labels"] else "", "deletionTimestamp" in meta)
+
+    patch.setattr(observe, "_claim", claim)
+
+
+def _planning(change: Callable[[Cluster, Plan], Plan]) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(planner, "plan", lambda cluster, seen: change(cluster, _PLAN(cluster, seen)))
+
+
+_NUMBERS = itertools.count()
+
+
+def _restless(_cluster: Cluster, plan: Plan) -> Plan:
+    return replace(plan, message=f"{plan.message} {next(_NUMBERS)}")
+
+
+def _desperate(cluster: Cluster, plan: Plan) -> Plan:
+    if plan.phase is not Phase.QUORUM_LOST:
+        return plan
+    return replace(plan, step=Step.UPDATE, delete_pods=(cluster.pod_name(0),))
+
+
+def _never_paused(patch: Patch) -> None:
+    patch.setattr(planner, "plan", lambda cluster, seen: _PLAN(replace(cluster, paused=False), seen))
+
+
+def _nothing(module: Any, name: str, value: Any) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(module, name, lambda *_, **__: value)
+
+
+BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "a file is never sealed": (_open_for_ever, "who has started is sealed|sealed before it votes"),
+    "a silent voter's file is opened": (_open_as_soon_as_it_is_silent, "amnesia"),
+    "a learner is sealed after it votes": (_reversed("promote"), "sealed before it votes"),
+    "a pod goes before its member": (_reversed("leave"), "a pod goes only after its member"),
+    "two learners": (_two_learners, "one learner at a time"),
+    "a voter that is down does not count": (_careless, ".* while (another|a voter) is down"),
+    "a promotion while a voter is down": (_promotes_while_one_is_down, "nobody joins while a voter is down"),
+    "claims of members are deleted": (_claims_of_members, "a voter's claim is never deleted|foreign"),
+    "`new` after the first quorum": (_new_again, "`new` only before the first quorum"),
+    "who is down is taken for lost": (_impatient, "only what is lost is replaced"),
+    "a foreign claim is taken over": (_adopts, "a foreign claim is never"),
+    "deletions without quorum": (_planning(_desperate), "nothing is deleted or changed without quorum|a voter's pod"),
+    "a run that always writes": (_planning(_restless), "a second run writes no status"),
+    "paused is ignored": (_never_paused, "paused means hands off"),
+    "nobody is replaced": (_nothing(members, "_repair", None), "the cluster becomes whole"),
+    "no learner is ever in sync": (_nothing(members, "_in_sync", False), "the cluster becomes whole"),
+    "claims are left over": (_nothing(desired, "leftover_claims", ()), "the cluster becomes whole, but for claims"),
+}
+
+
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_it_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    breakage, what = BREAKAGES[name]
+    breakage(monkeypatch)
+    with pytest.raises(ViolationError, match=f"^({what})"):
+        play_all(range(SEEDS))
