@@ -138,6 +138,12 @@ def _claim_template(cluster: Cluster) -> Manifest:
     return {"metadata": {"name": "data", "labels": {**labels(cluster), UID_LABEL: cluster.uid}}, "spec": spec}
 
 
+def template_hash(cluster: Cluster) -> str:
+    """Tells whether a pod is what the spec asks for."""
+    found: str = pod_template(cluster)["metadata"]["annotations"][TEMPLATE_HASH]
+    return found
+
+
 def pod_template(cluster: Cluster) -> Manifest:
     pod = cluster.pod
     spec: Manifest = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from . import desired
+from . import desired, roll
 from .manifests import quorum
 from .observed import Join, Observed
 from .plan import WATCHFUL, Phase, Plan, Step
@@ -43,9 +43,9 @@ def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
         return _repair(case, lost[0])
     if team.learners:
         return _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
-    if team.unwell:
-        return None
-    return _resize(case)
+    if restart := roll.change(cluster, seen, team):
+        return restart
+    return None if team.unwell else _resize(case)
 
 
 def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:
@@ -87,7 +87,7 @@ def _take_back(case: Case, learner: Seat) -> Plan | None:
         return replace(plan, phase=phase, delete_claims=())
     noted = seen.join if seen.join and seen.join.member == learner.id else None
     if noted and (noted.failed or seen.now - noted.since > PATIENCE):
-        why = _what_is_known(learner) or "it did not catch up"
+        why = learner.trouble or "it did not catch up"
         message = f"{name} could not join within {PATIENCE.seconds // 60} minutes ({why}), so it is taken back."
         plan = _leave(case, learner, message)
         return replace(plan, phase=Phase.DEGRADED, reason="JoinFailed", delete_claims=())
@@ -109,7 +109,7 @@ def _go_on(case: Case, learner: Seat) -> Plan:
     if team.unwell:
         message = f"{name} is a learner; it will vote when {', '.join(team.unwell)} serves again."
         return Plan(phase, "WaitingForVoters", message)
-    message = f"Waiting for {name}, a learner, to start and catch up. {_what_is_known(learner)}".strip()
+    message = f"Waiting for {name}, a learner, to start and catch up. {learner.trouble}".strip()
     return Plan(phase, "WaitingForLearner", message)
 
 
@@ -190,13 +190,3 @@ def _in_sync(team: Team, learner: Seat) -> bool:
     leader = max((status.raft_index for status in voters), default=0)
     own = learner.answer.status.raft_applied_index if learner.answer and learner.answer.status else 0
     return own >= leader * 0.9
-
-
-def _what_is_known(seat: Seat) -> str:
-    if seat.pod is None:
-        return f"{seat.name} has no pod yet."
-    if seat.pod.problem:
-        return f"{seat.name}: {seat.pod.problem}"
-    if seat.answer is not None and seat.answer.error:
-        return f"{seat.name}: {seat.answer.error}"
-    return ""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from .etcd import MemberList, Status
 from .kube import Manifest
+
+
+_YOUNG = timedelta(minutes=2)
 
 
 class Node(StrEnum):
@@ -79,6 +82,7 @@ class Observed:
     phase: str = ""  # what the status said before
     degraded_since: datetime | None = None  # likewise
     join: Join | None = None  # likewise
+    cleared: str = ""  # likewise: the version that members may move to
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
     pods: tuple[Pod, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -86,6 +90,10 @@ class Observed:
     members: MemberList | None = None  # as a quorum sees it
     certificates: Certificates = Certificates()
     storage_class_missing: bool = False
+
+    def is_young(self, since: datetime) -> bool:
+        """Is it too early for silence to mean something?"""
+        return self.now - since < _YOUNG
 
     def pod(self, name: str) -> Pod | None:
         return next((pod for pod in self.pods if pod.name == name), None)

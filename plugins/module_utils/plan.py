@@ -20,6 +20,8 @@ class Phase(StrEnum):
     RUNNING = "Running"
     SCALING = "Scaling"
     REPAIRING = "Repairing"
+    UPGRADING = "Upgrading"
+    RESTARTING = "Restarting"
     DEGRADED = "Degraded"
     STARTING = "Starting"
     HIBERNATED = "Hibernated"
@@ -42,6 +44,7 @@ class Step(StrEnum):
     JOIN = "join"  # a member comes, as a learner; one that was lost goes before
     PROMOTE = "promote"  # the learner votes from now on
     LEAVE = "leave"  # a member goes
+    ROLL = "roll"  # a member restarts with what the spec asks for; if it leads, another one does before
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,13 @@ class Plan:
     remove: str = ""  # the ID of the member that goes, in hexadecimal
     add: str = ""  # the pod that joins as a learner
     promote: str = ""  # the ID of the learner that becomes a voter
+    lead: str = ""  # the ID of the voter that leads from now on
     apply: tuple[Manifest, ...] = ()
     delete_claims: tuple[str, ...] = ()
     delete_pods: tuple[str, ...] = ()
     certificates: bool = False  # issue what is missing or due
     cluster_id: str | None = None
+    cleared: str = ""  # the version that members may move to from now on
     requeue: int = SOON
 
 
@@ -72,6 +77,10 @@ TRANSITIONS = (
     (Phase.DEGRADED, Phase.RUNNING, "every member serves"),
     (Phase.DEGRADED, Phase.REPAIRING, "a member is lost for good"),
     (Phase.REPAIRING, Phase.RUNNING, "its replacement votes"),
+    (Phase.RUNNING, Phase.UPGRADING, "another version"),
+    (Phase.UPGRADING, Phase.RUNNING, "every member runs it"),
+    (Phase.RUNNING, Phase.RESTARTING, "other settings"),
+    (Phase.RESTARTING, Phase.RUNNING, "every member has them"),
     (Phase.DEGRADED, Phase.QUORUM_LOST, "fewer than a quorum serve"),
     (Phase.DEGRADED, Phase.STARTING, "fewer than a quorum serve, pods are starting"),
     (Phase.STARTING, Phase.RUNNING, "every member serves"),

@@ -6,16 +6,12 @@ This is the state machine; docs/states.md is drawn from plan.TRANSITIONS by `pyt
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
-
 from . import config, desired, manifests, members
 from .loss import loss
 from .observed import Observed
 from .plan import SETTLED, SOON, WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
 from .team import Team, gather, stranger_name
-
-_STARTING = timedelta(minutes=2)  # how long a pod may take before its silence means something
 
 
 def plan(cluster: Cluster, seen: Observed) -> Plan:
@@ -56,7 +52,7 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
         return _formed(cluster, seen, pods, serving)
     wanted = manifests.objects(cluster, size, config.forming(cluster, pods), voters=size)
     changed = desired.changed(wanted, seen)
-    template_hash = wanted[-1]["spec"]["template"]["metadata"]["annotations"][manifests.TEMPLATE_HASH]
+    template_hash = manifests.template_hash(cluster)
     # Nothing can be lost yet: pods that can't start are made anew when the spec was corrected.
     stale = tuple(pod.name for pod in seen.pods if pod.template_hash != template_hash and not pod.deleting)
     if changed or stale or seen.certificates.missing:
@@ -150,7 +146,7 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     votes = team.votes if team else len(voters)
     serving = [pod for pod in voters if _serves(seen, pod)]
     needed = manifests.quorum(votes)
-    notes, strange = _notes(cluster, seen, team), "UnknownMember" if team and team.strangers else ""
+    notes, strange = _notes(seen, team), "UnknownMember" if team and team.strangers else ""
     troubles = _troubles(seen, team, [pod for pod in voters if pod not in serving])
     if len(serving) == votes:
         message = f"All {_count(votes)} serve." if votes > 1 else "The member serves."
@@ -159,10 +155,9 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
     if len(serving) >= needed:
         # What a member said last is no event; but nobody needs to look every second for hours.
-        fresh = seen.degraded_since is None or seen.now - seen.degraded_since < _STARTING
-        requeue = SOON if fresh else WATCHFUL
+        requeue = SOON if seen.degraded_since is None or seen.is_young(seen.degraded_since) else WATCHFUL
         return Plan(Phase.DEGRADED, strange or "MembersDown", f"{said}{troubles} {notes}".strip(), requeue=requeue)
-    starting = [pod for pod in seen.pods if not pod.deleting and seen.now - pod.created < _STARTING]
+    starting = [pod for pod in seen.pods if not pod.deleting and seen.is_young(pod.created)]
     missing = [pod for pod in voters if seen.pod(pod) is None]
     lost = [pod for pod in voters if _is_lost(seen, pod)]
     if (starting or missing) and votes - len(lost) >= needed:
@@ -174,7 +169,7 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     return Plan(Phase.QUORUM_LOST, "QuorumLost", message, requeue=WATCHFUL)
 
 
-def _notes(cluster: Cluster, seen: Observed, team: Team | None) -> str:
+def _notes(seen: Observed, team: Team | None) -> str:
     """What a person should know though the voters are well."""
     notes = []
     if team and team.strangers:
@@ -183,10 +178,6 @@ def _notes(cluster: Cluster, seen: Observed, team: Team | None) -> str:
             f"Members that this EtcdCluster did not add: {names}. They are left alone, and the size is not changed "
             "while they are there; if they are not meant to be, remove them with etcdctl member remove."
         )
-    wanted = manifests.pod_template(cluster)["metadata"]["annotations"][manifests.TEMPLATE_HASH]
-    stale = [pod.name for pod in seen.pods if pod.template_hash != wanted]
-    if stale:
-        notes.append(f"{', '.join(stale)} still run with the former settings; delete one pod at a time to renew it.")
     if seen.certificates.problem:
         notes.append(seen.certificates.problem)
     return " ".join(notes)

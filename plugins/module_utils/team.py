@@ -21,6 +21,7 @@ class Seat:
     claim: Claim | None
     answer: Answer | None
     lost: str  # why it will not come back, in words; "" while it may
+    leads: bool = False
 
     @property
     def serves(self) -> bool:
@@ -29,6 +30,19 @@ class Seat:
     @property
     def answers(self) -> bool:
         return self.answer is not None and self.answer.status is not None
+
+    @property
+    def version(self) -> str:
+        return self.answer.status.version if self.answer and self.answer.status else ""
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not serve, as far as anybody knows."""
+        if self.lost:
+            return self.lost
+        if self.pod is None:
+            return "it has no pod"
+        return self.pod.problem or (self.answer.error if self.answer else "")
 
     @property
     def id(self) -> str:
@@ -75,13 +89,16 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
     pods = {number for pod in seen.pods if (number := cluster.ordinal(pod.name)) is not None}
     well = {name for name, answer in seen.answers.items() if answer.healthy}
     settings = {pod.template_hash for pod in seen.pods if pod.name in well}
+    leader = max((a.status.raft_term, a.status.leader_id) for a in seen.answers.values() if a.status)[1]
     seats = []
     for number in sorted(pods | set(ours)):
         name = cluster.pod_name(number)
         pod, claim, answer = seen.pod(name), seen.claim(name), seen.answers.get(name)
         proven = pod is not None and pod.template_hash in settings
         lost = "" if name in well else loss(pod, claim, others_well=proven)
-        seats.append(Seat(number, name, ours.get(number), pod, claim, answer, lost))
+        member = ours.get(number)
+        leads = member is not None and member.id == leader
+        seats.append(Seat(number, name, member, pod, claim, answer, lost, leads))
     strangers = tuple(m for m in seen.members.members if ordinal(cluster, m) is None)
     return Team(tuple(seats), strangers)
 
