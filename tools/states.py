@@ -14,6 +14,8 @@ _MEANING = {
     Phase.RUNNING: "Every member serves.",
     Phase.SCALING: "Members are added or removed, one at a time, until there are as many as wanted.",
     Phase.REPAIRING: "A member that is lost for good is replaced.",
+    Phase.UPGRADING: "Members move to another version, one at a time, after a snapshot.",
+    Phase.RESTARTING: "Members take up other settings, one at a time.",
     Phase.DEGRADED: "A quorum serves, some members don't; the message says which and why.",
     Phase.STARTING: "Fewer than a quorum serve, and pods are on their way.",
     Phase.HIBERNATED: "Size 0: no pods, the data is kept.",

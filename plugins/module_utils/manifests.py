@@ -53,6 +53,27 @@ def objects(cluster: Cluster, replicas: int, files: dict[str, str], voters: int)
     ]
 
 
+def upgrade_snapshot(cluster: Cluster) -> list[Manifest]:
+    """The EtcdBackup to be taken before an upgrade, and the claim for it if the user names no other place."""
+    name = f"{cluster.name}-before-{cluster.target.replace('.', '-')}-{cluster.generation}"
+    destination = cluster.upgrade.destination or {"claim": {"name": f"{cluster.name}-upgrade"}}
+    backup = _object(
+        cluster,
+        "etcdops.dev/v1beta1",
+        "EtcdBackup",
+        name,
+        {"spec": {"cluster": cluster.name, "destination": destination, "compression": "Zstd"}},
+    )
+    # Neither goes with the EtcdCluster: they are there for the day when something went wrong.
+    del backup["metadata"]["ownerReferences"]
+    if cluster.upgrade.destination:
+        return [backup]
+    template = _claim_template(cluster)
+    meta = {"namespace": cluster.namespace, "name": f"{cluster.name}-upgrade"}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}
+    return [claim, backup]
+
+
 def differs(want: Any, have: Any) -> bool:
     """Does an object lack what we want? Fields that we don't set are others' business."""
     if isinstance(want, dict):

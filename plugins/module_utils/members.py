@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from . import desired, roll
+from . import desired, roll, upgrade
 from .manifests import quorum
 from .observed import Join, Observed
 from .plan import WATCHFUL, Phase, Plan, Step
@@ -43,9 +43,11 @@ def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
         return _repair(case, lost[0])
     if team.learners:
         return _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
-    if restart := roll.change(cluster, seen, team):
+    if restart := roll.change(cluster, seen, team, case.objects()):
         return restart
-    return None if team.unwell else _resize(case)
+    if team.unwell:
+        return None
+    return upgrade.prepare(cluster, seen, team) or _resize(case)
 
 
 def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:

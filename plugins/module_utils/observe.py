@@ -13,9 +13,10 @@ from typing import Any
 from . import secrets
 from .etcd import Client, Endpoint, EtcdError, MemberList, Tls, ask_all
 from .kube import Kube, KubeError, Manifest
-from .manifests import TEMPLATE_HASH, UID_LABEL
+from .manifests import TEMPLATE_HASH, UID_LABEL, upgrade_snapshot
 from .observed import Answer, Claim, Join, Node, Observed, Pod
 from .spec import Cluster
+from .upgrade import held
 
 _TIMEOUT = 1.5  # seconds for one question to a member
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
@@ -39,6 +40,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         phase=status.get("phase", ""),
         degraded_since=_degraded_since(status),
         join=_join(status.get("join")),
+        cleared=status.get("clearedVersion", ""),
         objects=objects,
         pods=tuple(_pod(pod, nodes, now) for pod in found),
         claims=tuple(_claim(claim, nodes) for claim in claims),
@@ -78,6 +80,10 @@ def _read(kube: Kube, cluster: Cluster) -> tuple[dict[str, Manifest], list[Manif
         ("StatefulSet", cluster.name),
     )
     found = {f"{kind}/{name}": kube.get(kind, cluster.namespace, name) for kind, name in names}
+    pending = held(cluster, Observed(datetime.now(UTC), None, objects={k: v for k, v in found.items() if v}))
+    if pending.target and cluster.upgrade.snapshot == "Take":
+        name = upgrade_snapshot(pending)[-1]["metadata"]["name"]
+        found[f"EtcdBackup/{name}"] = kube.get("EtcdBackup", cluster.namespace, name)
     claims = kube.list("PersistentVolumeClaim", cluster.namespace, cluster.selector)
     others = [name for name in secrets.secret_names(cluster) if name != cluster.secret("operator")]
     own = {name: kube.get("Secret", cluster.namespace, name) for name in others}

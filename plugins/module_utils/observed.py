@@ -10,7 +10,6 @@ from enum import StrEnum
 from .etcd import MemberList, Status
 from .kube import Manifest
 
-
 _YOUNG = timedelta(minutes=2)
 
 

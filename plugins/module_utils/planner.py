@@ -6,7 +6,8 @@ This is the state machine; docs/states.md is drawn from plan.TRANSITIONS by `pyt
 from __future__ import annotations
 
 from dataclasses import replace
-from . import config, desired, manifests, members
+
+from . import config, desired, manifests, members, upgrade
 from .loss import loss
 from .observed import Observed
 from .plan import SETTLED, SOON, WATCHFUL, Phase, Plan, Step
@@ -106,6 +107,7 @@ def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
 
 
 def _run(cluster: Cluster, seen: Observed) -> Plan:
+    cluster = upgrade.held(cluster, seen)
     pods = desired.member_pods(cluster, seen)
     if not pods:
         return Plan(
@@ -150,6 +152,8 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     troubles = _troubles(seen, team, [pod for pod in voters if pod not in serving])
     if len(serving) == votes:
         message = f"All {_count(votes)} serve." if votes > 1 else "The member serves."
+        if seen.phase == Phase.UPGRADING and team:
+            return Plan(Phase.RUNNING, "Upgraded", f"{message} {_versions(cluster, team)}")
         reason = strange or ("ChangePending" if notes else "AllMembersServe")
         return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=SETTLED)
     said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
@@ -167,6 +171,12 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
         f"{troubles} Nothing is deleted: bring the pods or their nodes back, or restore from a backup."
     )
     return Plan(Phase.QUORUM_LOST, "QuorumLost", message, requeue=WATCHFUL)
+
+
+def _versions(cluster: Cluster, team: Team) -> str:
+    stored = sorted({seat.answer.status.storage_version for seat in team.voters if seat.answer and seat.answer.status})
+    storage = f" The storage version is {stored[0]}." if stored and stored[0] else ""
+    return f"Every member runs {cluster.version} now.{storage}"
 
 
 def _notes(seen: Observed, team: Team | None) -> str:

@@ -28,6 +28,12 @@ class TlsSpec:
 
 
 @dataclass(frozen=True)
+class UpgradeSpec:
+    snapshot: Literal["Take", "Off"] = "Take"
+    destination: dict[str, Any] | None = None  # of an EtcdBackup; None: a claim of its own
+
+
+@dataclass(frozen=True)
 class Cluster:
     """One EtcdCluster: who it is and what it should be."""
 
@@ -37,12 +43,14 @@ class Cluster:
     generation: int
     size: int
     version: str
+    target: str = ""  # the version that is asked for, while another one is held (upgrade.py)
     repository: str = REPOSITORY
     paused: bool = False
     deleting: bool = False
     delete_storage: bool = False
     storage: Storage = Storage()
     tls: TlsSpec = TlsSpec()
+    upgrade: UpgradeSpec = UpgradeSpec()
     options: dict[str, Any] = field(default_factory=dict)
     pod: dict[str, Any] = field(default_factory=dict)
 
@@ -100,7 +108,7 @@ class Cluster:
 def read(resource: dict[str, Any]) -> Cluster:
     """The EtcdCluster that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
-    storage, tls = spec.get("storage", {}), spec.get("tls", {})
+    storage, tls, upgrade = spec.get("storage", {}), spec.get("tls", {}), spec.get("upgrade", {})
     return Cluster(
         name=meta["name"],
         namespace=meta["namespace"],
@@ -119,6 +127,7 @@ def read(resource: dict[str, Any]) -> Cluster:
             tls.get("peerSecret", ""),
             tls.get("clientSecret", ""),
         ),
+        upgrade=UpgradeSpec(upgrade.get("snapshot", "Take"), upgrade.get("destination")),
         options=spec.get("options", {}),
         pod=spec.get("pod", {}),
     )

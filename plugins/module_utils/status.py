@@ -15,7 +15,7 @@ from .quantity import rounded
 from .spec import Cluster
 from .team import gather, ordinal
 
-_MOVING = {Phase.BOOTSTRAPPING, Phase.STARTING, Phase.SCALING, Phase.REPAIRING}
+_MOVING = {Phase.BOOTSTRAPPING, Phase.STARTING, Phase.SCALING, Phase.REPAIRING, Phase.UPGRADING, Phase.RESTARTING}
 _WARNINGS = {Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED}
 
 
@@ -49,6 +49,7 @@ def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any])
             "secret": cluster.secret("client") if cluster.tls.enabled else None,
         },
         "members": members,
+        "clearedVersion": plan.cleared or (seen.cleared if seen.cleared == cluster.version else "") or None,
         "join": _noted(join_of(cluster, seen, gather(cluster, seen), plan)),
         "conditions": _conditions(cluster, seen, plan, voters, before.get("conditions", [])),
     }

@@ -36,6 +36,11 @@ class Seat:
         return self.answer.status.version if self.answer and self.answer.status else ""
 
     @property
+    def errors(self) -> tuple[str, ...]:
+        """Alarms and the like, as the member tells them."""
+        return self.answer.status.errors if self.answer and self.answer.status else ()
+
+    @property
     def trouble(self) -> str:
         """Why it does not serve, as far as anybody knows."""
         if self.lost:

@@ -1,7 +1,7 @@
 """Moving to another version: may it be, is everybody well, is there a snapshot to go back to.
 
-Until all of that is so, pods keep the version they have: what is rendered is for the *held* version. What happens then is a
-roll like any other (roll.py).
+Until all of that is so, pods keep the version they have: what is rendered is for the *held* version. What happens then
+is a roll like any other (roll.py).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _snapshot(cluster: Cluster, seen: Observed) -> Plan:
             return _clear(cluster, f"There is a snapshot before {cluster.target}: {where}.")
         case "Failed":
             message = (
-                f"The snapshot before {cluster.target} failed, so nothing moves: {status.get('message', '')} Mend that and "
-                f"delete EtcdBackup {name} to try again, or set spec.upgrade.snapshot to Off."
+                f"The snapshot before {cluster.target} failed, so nothing moves: {status.get('message', '')} Mend that "
+                f"and delete EtcdBackup {name} to try again, or set spec.upgrade.snapshot to Off."
             )
             return Plan(Phase.DEGRADED, "SnapshotFailed", message, requeue=WATCHFUL)
     message = f"Taking a snapshot before {cluster.target} (EtcdBackup {name})."

@@ -48,5 +48,5 @@ def refusal(running: Collection[str], target: str) -> str:
         return f"etcd can't go back from {oldest} to {goal}: set spec.version to {newest} or a later patch of it."
     required, reason = _BEFORE.get(goal.minor, (oldest, ""))
     if goal.minor > oldest.minor and oldest < required:
-        return f"etcd 3.{goal.minor} can be reached from {required} or later only ({reason}): go from {oldest} there first."
+        return f"etcd 3.{goal.minor} can be reached from {required} or later only ({reason}): go there first."
     return ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcdcluster_member
-short_description: Add, promote or remove a member of an EtcdCluster
+short_description: Add, promote or remove a member of an EtcdCluster, or have it lead
 description:
   - Asks the members of the cluster again before it changes anything, and makes no change that would cost the cluster
     its quorum. A member that leads hands leadership over before it is removed.
@@ -14,15 +14,15 @@ description:
 author: The etcdops authors
 options:
   state:
-    description: Whether the member is added as a learner, promoted to a voter, or removed.
+    description: Whether the member is added as a learner, promoted to a voter, leads, or is removed.
     type: str
-    choices: [learner, voter, absent]
+    choices: [learner, voter, leader, absent]
     required: true
   pod:
     description: The pod of the member, to add it.
     type: str
   id:
-    description: The member's ID in hexadecimal, to promote or remove it.
+    description: The member's ID in hexadecimal, unless it is to be added.
     type: str
 extends_documentation_fragment:
   - etcdops.etcd.kube
@@ -49,13 +49,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube, spec
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import Done, bring_about
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.change import bring_about, hand_over
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import FAILED_PRECONDITION, EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Wanted
 from ansible_collections.etcdops.etcd.plugins.module_utils.observe import client_tls, endpoints
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Survey, survey
 
-_STATES = {"learner": "present", "voter": "promoted", "absent": "absent"}
+_STATES = {"voter": "promoted", "absent": "absent"}
 
 
 def main() -> None:
@@ -63,25 +63,29 @@ def main() -> None:
         argument_spec={
             "namespace": {"type": "str", "required": True},
             "name": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": list(_STATES), "required": True},
+            "state": {"type": "str", "choices": ["learner", "voter", "leader", "absent"], "required": True},
             "pod": {"type": "str"},
             "id": {"type": "str"},
         },
-        required_if=[("state", "learner", ("pod",)), ("state", "voter", ("id",)), ("state", "absent", ("id",))],
+        required_if=[
+            ("state", "learner", ("pod",)),
+            *(("state", state, ("id",)) for state in ("voter", "leader", "absent")),
+        ],
         supports_check_mode=True,
     )
     try:
-        done = _change(module.params, dry_run=module.check_mode)
+        changed, warning = _change(module.params, dry_run=module.check_mode)
     except kube.KubeError as error:
         module.fail_json(msg=str(error))
     except EtcdError as error:
         module.exit_json(changed=False, refused=str(error))
-    if done.warning:
-        module.warn(done.warning)
-    module.exit_json(changed=done.change is not None, refused="")
+    if warning:
+        module.warn(warning)
+    module.exit_json(changed=changed, refused="")
 
 
-def _change(params: dict[str, Any], *, dry_run: bool) -> Done:
+def _change(params: dict[str, Any], *, dry_run: bool) -> tuple[bool, str]:
+    """Whether anything was changed, and a warning."""
     api = kube.connect()
     resource = api.get("EtcdCluster", params["namespace"], params["name"])
     if resource is None:
@@ -90,9 +94,24 @@ def _change(params: dict[str, Any], *, dry_run: bool) -> Done:
     connection = _connection(api, cluster)
     try:
         found = survey(connection, list(connection.endpoints), discover=False)
-        return bring_about(connection, found, _wanted(cluster, params), dry_run=dry_run)
+        if params["state"] == "leader":
+            return _lead(connection, found, int(params["id"], 16), dry_run=dry_run), ""
+        done = bring_about(connection, found, _wanted(cluster, params), dry_run=dry_run)
+        return done.change is not None, done.warning
     finally:
         connection.close()
+
+
+def _lead(connection: Connection, found: Survey, identity: int, *, dry_run: bool) -> bool:
+    """Have a voter lead that is well; tells whether it did not before."""
+    heir = next((seen.member for seen in found.members if seen.member.id == identity and seen.healthy), None)
+    if heir is None or heir.is_learner:
+        raise EtcdError(FAILED_PRECONDITION, f"{identity:x} can't lead: it is no voter that is well")
+    if identity == found.leader_id:
+        return False
+    if not dry_run:
+        hand_over(connection, found, heir)
+    return True
 
 
 def _wanted(cluster: spec.Cluster, params: dict[str, Any]) -> Wanted:

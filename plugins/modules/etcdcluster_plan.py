@@ -51,6 +51,10 @@ promote:
   description: The ID of the learner to promote in the step; empty for none.
   type: str
   returned: always
+lead:
+  description: The ID of the voter that is to lead; empty when it does not matter.
+  type: str
+  returned: always
 apply:
   description: Objects to apply in the step.
   type: list
@@ -103,6 +107,7 @@ def main() -> None:
         remove=plan.remove,
         add=plan.add,
         promote=plan.promote,
+        lead=plan.lead,
         apply=list(plan.apply),
         delete_claims=list(plan.delete_claims),
         delete_pods=list(plan.delete_pods),
