@@ -20,9 +20,21 @@ from .versions import parse, refusal
 def held(cluster: Cluster, seen: Observed) -> Cluster:
     """The cluster with the version that its pods may have now."""
     live = _live_version(cluster, seen)
-    if live in (None, cluster.version) or seen.cleared == cluster.version:
+    if live is None or cluster.version in (live, seen.cleared) or _corrects(cluster, seen, live):
         return cluster
     return replace(cluster, version=live, target=cluster.version)
+
+
+def _corrects(cluster: Cluster, seen: Observed, live: str) -> bool:
+    """Is a roll under way, and only its goal put right? Its snapshot is there; and it may be why somebody is not well.
+
+    Back to what some still run, or on to another patch of what the others have moved to.
+    """
+    running = [parse(answer.status.version) for answer in seen.answers.values() if answer.status]
+    goal, current = parse(cluster.version), parse(live)
+    if not running or min(running) >= current:
+        return False
+    return goal == min(running) or (goal > min(running) and goal.minor == current.minor)
 
 
 def prepare(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
@@ -35,8 +47,6 @@ def prepare(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
     if alarms := sorted({error for seat in team.voters for error in seat.errors}):
         message = f"The upgrade to {cluster.target} waits until this is mended: {', '.join(alarms)}."
         return Plan(Phase.DEGRADED, "UpgradeWaits", message, requeue=WATCHFUL)
-    if parse(cluster.target) <= min(map(parse, running)):
-        return _clear(cluster, f"Going back to {cluster.target}, which not every member had left.")
     if cluster.upgrade.snapshot == "Off":
         return _clear(cluster, f"Going to {cluster.target} without a snapshot, as spec.upgrade.snapshot says.")
     return _snapshot(cluster, seen)
