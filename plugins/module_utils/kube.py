@@ -116,6 +116,21 @@ class Kube:
                 return False
             raise
 
+    def evict(self, namespace: str, name: str, uid: str) -> bool:
+        """Delete a pod only if its disruption budget allows it at this very moment; tells whether it did."""
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        try:
+            return self._call("POST", f"{_path('Pod', namespace, name)}/eviction", eviction, absent_ok=True) is not None
+        except KubeError as error:
+            if error.status in (409, 429):  # another pod of that name; not allowed now
+                return False
+            raise
+
     def _call(
         self,
         method: str,

@@ -32,6 +32,10 @@ options:
     description: Whether pods are gone at once, without waiting for their nodes to stop them.
     type: bool
     default: false
+  evict:
+    description: Whether pods are deleted only if their disruption budget allows it at that moment.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - etcdops.etcd.kube
 """
@@ -52,6 +56,8 @@ deleted:
   returned: always
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube
 
@@ -66,6 +72,7 @@ def main() -> None:
             "names": {"type": "list", "elements": "str", "default": []},
             "selector": {"type": "str"},
             "force": {"type": "bool", "default": False},
+            "evict": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -80,11 +87,17 @@ def main() -> None:
             meta = manifest["metadata"]
             if "deletionTimestamp" in meta and not force:
                 continue
-            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"], force=force):
+            if module.check_mode or _delete(api, module.params, meta):
                 deleted.append(meta["name"])
     except kube.KubeError as error:
         module.fail_json(msg=str(error), deleted=deleted)
     module.exit_json(changed=bool(deleted), deleted=deleted)
+
+
+def _delete(api: kube.Kube, params: dict[str, Any], meta: dict[str, Any]) -> bool:
+    if params["evict"]:
+        return api.evict(meta["namespace"], meta["name"], meta["uid"])
+    return api.delete(params["kind"], meta["namespace"], meta["name"], meta["uid"], force=params["force"])
 
 
 if __name__ == "__main__":
