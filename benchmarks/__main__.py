@@ -1,4 +1,4 @@
-"""Runs the benchmarks on the sandbox: python -m benchmarks [MEASURE …], or python -m benchmarks chart [RESULTS].
+"""Runs the benchmarks on the sandbox: python -m benchmarks [MEASURE …], or python -m benchmarks chart [RESULTS …].
 
 A row for each measure, and all of it in one JSON file. `chart` draws the growth curves and writes the figures into
 docs/benchmarks.md.
@@ -16,7 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube import KubeError
 
 from sandbox.errors import SandboxError
 
-from . import bootstrap, growth, kube, machine, membership, report, results, settled
+from . import backup, bootstrap, growth, kube, machine, membership, report, results, settled
 from .figures import STAGES, Figures
 
 ALONE: dict[str, Callable[[], Figures]] = {
@@ -24,6 +24,7 @@ ALONE: dict[str, Callable[[], Figures]] = {
     "apply_to_healthy": bootstrap.three_members,
     "ten_at_once": bootstrap.ten_at_once,
     "membership": membership.membership,
+    "backup": backup.backup,
 }
 MEASURES = (*ALONE, *STAGES)
 
@@ -33,7 +34,8 @@ def main() -> None:
     wanted = sys.argv[1:]
     try:
         if wanted[:1] == ["chart"]:
-            report.write(Path(wanted[1]) if len(wanted) > 1 else results.newest())
+            newest = results.newest()
+            report.write([Path(name) for name in wanted[1:]] or ([newest] if newest else []))
         else:
             _run(wanted or list(MEASURES))
     except (SandboxError, KubeError) as error:

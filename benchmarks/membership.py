@@ -23,6 +23,7 @@ from .figures import Figures, Membership
 from .kube import TIMEOUT, api, apply, is_whole, namespace, read_tls, seconds_until_healthy, wait_for_all
 
 _NAME = "bench"
+_REST = 6.0  # for five seconds after one has come, etcd takes no further member
 _BEFORE, _AFTER = 2.0, 6.0  # seconds that the writer has before a member is killed, and after
 
 
@@ -80,6 +81,7 @@ def membership(rounds: int = 3) -> Figures:
             _settled(where)
             lost.append(_delete_pod(members, with_claim=True))
             _settled(where)
+            time.sleep(_REST)
             grown.append(_resize(members, 5))
             _settled(where)
             shrunk.append(_resize(members, 3))

@@ -71,14 +71,11 @@ ROWS = (
 )
 
 
-def write(path: Path | None) -> None:
-    """Draw docs/benchmarks.svg and fill in docs/benchmarks.md from a file of results."""
-    if path is None:
+def write(paths: list[Path]) -> None:
+    """Draw docs/benchmarks.svg and fill in docs/benchmarks.md from files of results."""
+    if not paths:
         raise SandboxError("There are no results yet; measure first (make bench).")
-    try:
-        found = results.read(path)
-    except (OSError, ValueError) as error:
-        raise SandboxError(f"{path} can't be read as a file of results: {error}") from error
+    found = results.together([_read(path) for path in paths])
     page = DOCS / "benchmarks.md"
     page.write_text(fill(page.read_text(), table(found)))
     print(f"written to {page}")
@@ -86,6 +83,13 @@ def write(path: Path | None) -> None:
         picture = DOCS / "benchmarks.svg"
         picture.write_text(chart.svg("How the operator grows with the number of clusters", shown))
         print(f"written to {picture}")
+
+
+def _read(path: Path) -> Results:
+    try:
+        return results.read(path)
+    except (OSError, ValueError) as error:
+        raise SandboxError(f"{path} can't be read as a file of results: {error}") from error
 
 
 def fill(page: str, figures: str) -> str:

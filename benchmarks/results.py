@@ -22,6 +22,14 @@ def read(path: Path) -> Results:
     return found
 
 
+def together(found: list[Results]) -> Results:
+    """Runs of one machine as one: of a measure that was made several times, the last counts."""
+    whole: Results = {}
+    for one in sorted(found, key=lambda run: str(run["time"])):
+        whole |= one
+    return whole | {"time": ", ".join(sorted(str(one["time"]) for one in found))}
+
+
 def newest(folder: Path = FOLDER) -> Path | None:
     return max(folder.glob("*.json"), default=None, key=lambda path: path.name)
 

@@ -13,7 +13,7 @@ TAG = "etcdops.dev/etcdops:dev"
 BASE_TAG = "localhost/ansible-operator:base"
 LOCK = "requirements/runtime.txt"
 RUNNER_MODULE = "github.com/operator-framework/ansible-operator-plugins"
-DEBIAN_PACKAGES = ("ca-certificates", "python3", "tini", "usr-is-merged")
+DEBIAN_PACKAGES = ("ca-certificates", "libstdc++6", "python3", "tini", "usr-is-merged")
 
 REPOSITORY = layout.REPOSITORY
 _HERE = Path(__file__).parent

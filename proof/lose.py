@@ -111,7 +111,8 @@ def _has_seen(namespace: str, name: str, what: str, victims: list[Pod]) -> bool:
 
 
 def _pod(namespace: str, _: Seen, victims: list[Pod]) -> None:
-    sandbox.kubectl("delete", "pod", f"--namespace={namespace}", *(victim.name for victim in victims))
+    # Without waiting: kubectl may take the pod that comes next for the one that should go. _has_seen knows better.
+    sandbox.kubectl("delete", "pod", f"--namespace={namespace}", "--wait=false", *(victim.name for victim in victims))
 
 
 def _phase(namespace: str, _: Seen, victims: list[Pod]) -> None:

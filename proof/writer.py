@@ -136,6 +136,7 @@ def end(namespace: str, cluster: str) -> Report:
     if said := wrong([*acknowledged, *failed], acknowledged, _read_back(folder, run), run):
         more = f" … and {len(said) - 10} more" if len(said) > 10 else ""
         raise SandboxError(f"{'; '.join(said[:10])}{more}. {report}")
+    (folder / "report").write_text(f"{json.dumps(asdict(report))}\n")
     return report
 
 

@@ -18,8 +18,8 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def default_archives() -> list[Path]:
-    """The images every node starts with: pause and etcd as the official image lays it out."""
-    return [_pause(), *(_etcd(version) for version in layout.ETCD_VERSIONS)]
+    """The images every node starts with: pause, an S3 server, and etcd as the official image lays it out."""
+    return [_pause(), _s3(), *(_etcd(version) for version in layout.ETCD_VERSIONS)]
 
 
 def _etcd(version: str) -> Path:
@@ -29,6 +29,12 @@ def _etcd(version: str) -> Path:
     entrypoint = ["/usr/local/bin/etcd"]
     archive = _home() / f"etcd-{version}-{files['usr/local/bin/etcd'].parent.name}.tar"
     return _cached(archive, layout.etcd_image(version), files, entrypoint)
+
+
+def _s3() -> Path:
+    program = parts.binary("versitygw", "versitygw")
+    archive = _home() / f"{program.parent.name}.tar"
+    return _cached(archive, layout.S3_IMAGE, {"versitygw": program}, ["/versitygw"])
 
 
 def _pause() -> Path:

@@ -12,6 +12,7 @@ KUBERNETES_VERSION = "v1.34.4"
 ETCD_VERSIONS = ("3.5.35", "3.6.16", "3.7.3")
 ETCD_REPOSITORY = "gcr.io/etcd-development/etcd"
 PAUSE_IMAGE = "sandbox.local/pause:1"
+S3_IMAGE = "sandbox.local/versitygw:1"
 
 # 198.18.0.0/15 is set aside for test networks (RFC 2544), so it clashes with no real one.
 RANGE = IPv4Network("198.18.0.0/15")

@@ -61,6 +61,7 @@ PARTS = (
     _kubernetes(),
     Part("ansible-operator"),
     Part("coredns"),
+    Part("versitygw"),  # an S3 server, for the scenarios about backups
     *(Part(_etcd_name(version), renamed={"server": "etcd"}) for version in layout.ETCD_VERSIONS),
 )
 

@@ -20,10 +20,15 @@ USER = "system:serviceaccount:etcdops-system:etcdops"
 EXPLAINED = {
     # Clusters that enforce it (OpenShift does) ask for this when an ownerReference blocks deletion.
     ("etcdops.dev", "etcdclusters/finalizers", "update"),
+    ("etcdops.dev", "etcdbackups/finalizers", "update"),
+    ("etcdops.dev", "etcdrestores/finalizers", "update"),
 }
 # Refused, and rightly so: ansible-operator wants to write a status of its own kind to an object that went just before
 # a run for it began. Ours is the only writer.
-RIGHTLY_REFUSED = {("etcdops.dev", "etcdclusters/status", "update")}
+RIGHTLY_REFUSED = {
+    ("etcdops.dev", f"{kind}/status", "update")
+    for kind in ("etcdclusters", "etcdbackups", "etcdbackupschedules", "etcdrestores")
+}
 
 
 def used(audit: Iterable[dict[str, Any]]) -> set[Permission]:

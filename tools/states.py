@@ -16,6 +16,7 @@ _MEANING = {
     Phase.REPAIRING: "A member that is lost for good is replaced.",
     Phase.DEGRADED: "A quorum serves, some members don't; the message says which and why.",
     Phase.STARTING: "Fewer than a quorum serve, and pods are on their way.",
+    Phase.RESTORING: "An EtcdRestore holds it: no member runs until each has the data of a snapshot.",
     Phase.HIBERNATED: "Size 0: no pods, the data is kept.",
     Phase.PAUSED: "The operator leaves the cluster alone.",
     Phase.QUORUM_LOST: "Fewer than a quorum serve and nothing is on its way: a person must act. Nothing is deleted.",

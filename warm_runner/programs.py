@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
+import importlib.metadata
 import io
 import os
 import secrets
@@ -30,6 +31,7 @@ class Program:
 
 
 def _preload_runner() -> None:
+    shortcuts.remember_versions(importlib.metadata)
     # It reads the environment and makes a default run's name when it is imported: that is for the fork.
     importlib.import_module("ansible_runner.__main__")
     del sys.modules["ansible_runner.__main__"]
@@ -56,6 +58,14 @@ _PLUGINS = {
     "vars": ("host_group_vars",),
 }
 _ALL_PLUGINS = ("become", "connection", "shell")  # Ansible loads all of these in each run
+# What Ansible, the standard library and most modules import only when they need it.
+_LATE = (
+    "_strptime",
+    "ansible.modules",
+    "ansible.playbook.handler_task_include",
+    "encodings.idna",
+    "multiprocessing.popen_fork",
+)
 _said_at_import: list[str] = []
 
 
@@ -75,6 +85,8 @@ def _preload_playbook() -> None:
     from ansible.plugins.strategy import StrategyBase
     from ansible.template import Templar
 
+    for name in _LATE:
+        importlib.import_module(name)
     noise = (list(constants.config.WARNINGS), list(constants.config.DEPRECATED))
     loader.init_plugin_loader()
     warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")

@@ -85,6 +85,7 @@ def main() -> None:
 
     gc.collect()
     gc.freeze()  # no collection in a fork will touch, and so copy, what is shared
+    gc.set_threshold(50_000)  # a run is short, and most of what it makes is needed to its end
     Server(path, run, successor).serve()
 
 

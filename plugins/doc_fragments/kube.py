@@ -28,3 +28,18 @@ options:
 notes:
   - Meant for the operator. It needs a Kubernetes cluster with the custom resource.
 """
+
+    # Those that decide for one object of a kind of ours.
+    PLAN = r"""
+options:
+  namespace:
+    description: The namespace of the object.
+    type: str
+    required: true
+  name:
+    description: Its name.
+    type: str
+    required: true
+notes:
+  - Meant for the operator. It needs a Kubernetes cluster with the custom resources.
+"""

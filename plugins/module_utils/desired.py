@@ -42,7 +42,7 @@ def as_they_are(cluster: Cluster, seen: Observed, number: int) -> list[Manifest]
     pods = member_pods(cluster, seen)
     initial = [f"{pod}={cluster.peer_url(pod)}" for pod in pods]
     opened = {pod: initial for pod in pods if _is_open(cluster, seen, pod) and not _answers(seen, pod)}
-    return _objects(cluster, seen, number, config.formed(cluster, pods, opened), voters=len(pods))
+    return objects(cluster, seen, number, config.formed(cluster, pods, opened), voters=len(pods))
 
 
 def for_team(cluster: Cluster, seen: Observed, team: Team, *, coming: str = "", going: str = "") -> list[Manifest]:
@@ -63,7 +63,7 @@ def for_team(cluster: Cluster, seen: Observed, team: Team, *, coming: str = "", 
     files = config.formed(cluster, pods, dict.fromkeys(unstarted | ({coming} if coming else set()), initial))
     number = 1 + max((cluster.ordinal(pod) or 0 for pod in pods), default=0)
     voters = team.votes - sum(seat.id == going for seat in team.voters)
-    return _objects(cluster, seen, number, files, voters=max(voters, cluster.size))
+    return objects(cluster, seen, number, files, voters=max(voters, cluster.size))
 
 
 def changed(wanted: Iterable[Manifest], seen: Observed) -> Manifests:
@@ -105,7 +105,8 @@ def leftover_claims(cluster: Cluster, seen: Observed, team: Team, *, going: str 
     )
 
 
-def _objects(cluster: Cluster, seen: Observed, number: int, files: dict[str, str], *, voters: int) -> list[Manifest]:
+def objects(cluster: Cluster, seen: Observed, number: int, files: dict[str, str], *, voters: int) -> list[Manifest]:
+    """The objects, with what can't be changed as it is."""
     wanted = manifests.objects(cluster, number, files, voters)
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     if live and "volumeClaimTemplates" in wanted[-1]["spec"]:  # can't be changed in place

@@ -30,9 +30,13 @@ _KINDS = {
     "Secret": ("api/v1", "secrets"),
     "Service": ("api/v1", "services"),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
+    "Job": ("apis/batch/v1", "jobs"),
     "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
     "StorageClass": ("apis/storage.k8s.io/v1", "storageclasses"),
     "EtcdCluster": ("apis/etcdops.dev/v1beta1", "etcdclusters"),
+    "EtcdBackup": ("apis/etcdops.dev/v1beta1", "etcdbackups"),
+    "EtcdBackupSchedule": ("apis/etcdops.dev/v1beta1", "etcdbackupschedules"),
+    "EtcdRestore": ("apis/etcdops.dev/v1beta1", "etcdrestores"),
 }
 
 
@@ -50,7 +54,6 @@ class Kube:
     def __init__(
         self, server: str, *, tls: ssl.SSLContext | None = None, token: str | None = None, timeout: float = 10
     ) -> None:
-        self._settings = (server, tls, token, timeout)
         parts = urlsplit(server)
         self._base = parts.path.rstrip("/")
         self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
@@ -61,11 +64,6 @@ class Kube:
             else http.client.HTTPConnection(host, port or 80, timeout=timeout)
         )
 
-    def another(self) -> Kube:
-        """Another connection, for another thread."""
-        server, tls, token, timeout = self._settings
-        return Kube(server, tls=tls, token=token, timeout=timeout)
-
     def get(self, kind: str, namespace: str | None, name: str) -> Manifest | None:
         """The object, or None when there is none."""
         return self._call("GET", _path(kind, namespace, name), absent_ok=True)
@@ -74,14 +72,24 @@ class Kube:
         found = self._call("GET", f"{_path(kind, namespace)}?{urlencode({'labelSelector': selector})}")
         return list((found or {}).get("items", []))
 
-    def create(self, manifest: Manifest) -> Manifest | None:
-        """The new object, or None when there is one of that name already."""
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest | None:
+        """The new object, or None when there is one of that name already. Unknown fields are refused."""
+        options = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
+        path = f"{_path(manifest['kind'], manifest['metadata']['namespace'])}?{urlencode(options)}"
         try:
-            return self._call("POST", _path(manifest["kind"], manifest["metadata"]["namespace"]), manifest)
+            return self._call("POST", path, manifest)
         except KubeError as error:
             if error.status == 409:
                 return None
             raise
+
+    def takes_nothing_new(self, manifest: Manifest) -> bool:
+        """Is the namespace being deleted that this object is to be made in?"""
+        try:
+            self.create(manifest, dry_run=True)
+        except KubeError as error:
+            return error.status == 403 and "is being terminated" in str(error)
+        return False
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         """Server-side apply: the fields in `manifest` are ours from now on, whoever had them before."""
@@ -95,8 +103,8 @@ class Kube:
         path = f"{_path(kind, namespace, name)}/status"
         self._call("PATCH", path, {"status": status}, content_type="application/merge-patch+json", absent_ok=True)
 
-    def annotate(self, kind: str, namespace: str, name: str, annotations: dict[str, str]) -> bool:
-        """Set annotations; tells whether there is such an object. No change, when they are there already."""
+    def annotate(self, kind: str, namespace: str, name: str, annotations: dict[str, str | None]) -> bool:
+        """Set annotations, remove those that are None; tells whether there is such an object."""
         patch = {"metadata": {"annotations": annotations}}
         path = _path(kind, namespace, name)
         return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
@@ -106,7 +114,8 @@ class Kube:
 
         With `force` a pod is gone at once, even if its node never says that it has stopped.
         """
-        options: Manifest = {"preconditions": {"uid": uid}} if uid else {}
+        # A Job's pods go with it; all else is deleted that way anyway.
+        options: Manifest = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
         if force:
             options["gracePeriodSeconds"] = 0
         try:
@@ -115,6 +124,12 @@ class Kube:
             if error.status == 409 and uid:  # another object of that name: not the one we meant
                 return False
             raise
+
+    def log(self, namespace: str, pod: str, container: str) -> str | None:
+        """The last words of a container; None when they can't be had now."""
+        options = urlencode({"container": container, "tailLines": 20, "limitBytes": 4096})
+        status, content = self._send("GET", f"{_path('Pod', namespace, pod)}/log?{options}", None, {})
+        return content.decode(errors="replace") if status == 200 else None
 
     def _call(
         self,
@@ -126,23 +141,25 @@ class Kube:
         absent_ok: bool = False,
     ) -> Manifest | None:
         data = None if body is None else json.dumps(body).encode()
-        headers = self._headers | ({"Content-Type": content_type} if data else {})
+        status, content = self._send(method, path, data, {"Content-Type": content_type} if data else {})
+        if status == 404 and absent_ok:
+            return None
         try:
-            self._connection.request(method, f"{self._base}/{path}", data, headers)
+            value: Manifest = json.loads(content)
+        except ValueError:
+            value = {"message": content.decode(errors="replace")[:500]}
+        if status >= 400:
+            raise KubeError(status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
+        return value
+
+    def _send(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+        try:
+            self._connection.request(method, f"{self._base}/{path}", data, self._headers | headers)
             answer = self._connection.getresponse()
-            text = answer.read()
+            return answer.status, answer.read()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise KubeError(0, f"The Kubernetes API server does not answer: {error or type(error).__name__}") from error
-        if answer.status == 404 and absent_ok:
-            return None
-        try:
-            value: Manifest = json.loads(text)
-        except ValueError:
-            value = {"message": text.decode(errors="replace")[:500]}
-        if answer.status >= 400:
-            raise KubeError(answer.status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
-        return value
 
 
 def connect() -> Kube:

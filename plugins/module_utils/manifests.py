@@ -15,7 +15,7 @@ UID_LABEL = "etcdops.dev/cluster-uid"
 TEMPLATE_HASH = "etcdops.dev/template-hash"
 # Kubernetes copies it to the Service's EndpointSlices; watches.yaml has the operator hear of their changes.
 WATCHED = {"etcdops.dev/endpoints": "client"}
-_USER = 65532  # "nonroot" of the distroless images
+USER = 65532  # "nonroot" of the distroless images
 
 
 def labels(cluster: Cluster) -> dict[str, str]:
@@ -138,6 +138,13 @@ def _claim_template(cluster: Cluster) -> Manifest:
     return {"metadata": {"name": "data", "labels": {**labels(cluster), UID_LABEL: cluster.uid}}, "spec": spec}
 
 
+def claim_manifest(cluster: Cluster, pod: str) -> Manifest:
+    """The claim that the StatefulSet would make for a pod."""
+    template = _claim_template(cluster)
+    meta = {"namespace": cluster.namespace, "name": f"data-{pod}", "labels": template["metadata"]["labels"]}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}
+
+
 def pod_template(cluster: Cluster) -> Manifest:
     pod = cluster.pod
     spec: Manifest = {
@@ -145,9 +152,9 @@ def pod_template(cluster: Cluster) -> Manifest:
         "enableServiceLinks": False,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },

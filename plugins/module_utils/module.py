@@ -38,7 +38,7 @@ def run(module: AnsibleModule, work: Callable[[Connection], Result]) -> None:
     """Do the work of a module and end it, well or with what etcd said."""
     connection = None
     try:
-        connection = _connection(module.params)
+        connection = connection_of(module.params)
         result = work(connection)
     except EtcdError as error:
         module.fail_json(msg=str(error), code=error.code)
@@ -59,7 +59,8 @@ def member_result(member: Member) -> Result:
     }
 
 
-def _connection(params: dict[str, Any]) -> Connection:
+def connection_of(params: dict[str, Any]) -> Connection:
+    """The connection that a module's options describe."""
     if not params["endpoints"]:
         raise EtcdError(INVALID_ARGUMENT, "endpoints is empty; name at least one client URL of the cluster")
     if params["timeout"] <= 0:

@@ -25,12 +25,12 @@ _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone b
 def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed:
     """A picture of the cluster now. Members are asked while the objects are read."""
     now, operator = datetime.now(UTC), cluster.secret("operator")
+    found = kube.list("Pod", cluster.namespace, cluster.selector)
+    credentials = kube.get("Secret", cluster.namespace, operator) if cluster.tls.enabled else None
     with ThreadPoolExecutor(1) as aside:
-        reading = aside.submit(_read, kube.another(), cluster)
-        found = kube.list("Pod", cluster.namespace, cluster.selector)
-        credentials = kube.get("Secret", cluster.namespace, operator) if cluster.tls.enabled else None
-        answers, members = _ask(cluster, found, credentials, status.get("clusterID"))
-        objects, claims, certificates = reading.result()
+        asking = aside.submit(_ask, cluster, found, credentials, status.get("clusterID"))
+        objects, claims, certificates = _read(kube, cluster)
+        answers, members = asking.result()
     nodes = _nodes(kube, found, claims, answers)
     certificates[operator] = credentials
     tls_secrets = {name: certificates.get(name) for name in secrets.secret_names(cluster)}

@@ -91,6 +91,16 @@ def leaf_secret(cluster: Cluster, role: Role, authority: Manifest, domain: str, 
     return _secret(cluster, cluster.secret(role), data, annotations)
 
 
+def transfer_data(name: str) -> dict[str, str]:
+    """A certificate of a CA that nobody else has, for both ends of a connection, as the data of a Secret."""
+    now = datetime.datetime.now(datetime.UTC)
+    authority = make_authority("etcdops transfer", now)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    leaf = make_leaf(authority, subject, (name,), now)
+    data = {"ca.crt": authority.certificate_pem, "tls.crt": leaf.certificate_pem, "tls.key": leaf.key_pem}
+    return {key: base64.b64encode(value).decode() for key, value in data.items()}
+
+
 def _subject(role: Role) -> x509.Name:
     # With auth on, etcd's gateway refuses a certificate that has a common name, and the operator comes that way.
     kind = NameOID.ORGANIZATION_NAME if role == "operator" else NameOID.COMMON_NAME

@@ -23,6 +23,7 @@ class Phase(StrEnum):
     REPAIRING = "Repairing"
     DEGRADED = "Degraded"
     STARTING = "Starting"
+    RESTORING = "Restoring"
     HIBERNATED = "Hibernated"
     PAUSED = "Paused"
     QUORUM_LOST = "QuorumLost"
@@ -80,6 +81,9 @@ TRANSITIONS = (
     (Phase.QUORUM_LOST, Phase.RUNNING, "the members are back"),
     (Phase.RUNNING, Phase.HIBERNATED, "size 0"),
     (Phase.HIBERNATED, Phase.STARTING, "size above 0"),
+    (Phase.RUNNING, Phase.RESTORING, "an EtcdRestore holds it"),
+    (Phase.RESTORING, Phase.BOOTSTRAPPING, "its members have the data of a snapshot"),
+    (Phase.RESTORING, Phase.STARTING, "the restore failed, and what was there is back"),
     (Phase.RUNNING, Phase.PAUSED, "paused"),
     (Phase.PAUSED, Phase.RUNNING, "no longer paused"),
     (Phase.PENDING, Phase.UNSUPPORTED, "what is asked for can't be done"),

@@ -22,6 +22,8 @@ def plan(cluster: Cluster, seen: Observed) -> Plan:
     """The next step."""
     if cluster.deleting:
         return Plan(Phase.DELETING, "Deleting", "The cluster is being deleted.")
+    if cluster.held_by:
+        return _held(cluster, seen)
     if cluster.paused:
         return Plan(
             Phase.PAUSED,
@@ -36,6 +38,16 @@ def plan(cluster: Cluster, seen: Observed) -> Plan:
     return _run(cluster, seen)
 
 
+def _held(cluster: Cluster, seen: Observed) -> Plan:
+    """An EtcdRestore is at work: no member may run."""
+    message = f"EtcdRestore {cluster.held_by} holds this cluster; no member runs until the data is there."
+    held = Plan(Phase.RESTORING, "Restoring", message, requeue=WATCHFUL)
+    if desired.replicas(cluster, seen):
+        stopped = desired.as_they_are(cluster, seen, 0)[-1]
+        return replace(held, step=Step.HIBERNATE, apply=(stopped,), requeue=SOON)
+    return replace(held, requeue=SOON) if seen.pods else held
+
+
 def rejected(planned: Plan, why: str) -> Plan:
     """The plan instead, when Kubernetes would refuse its objects: say so and leave everything as it is."""
     message = f"Kubernetes refuses what the spec asks for; correct spec.pod. {why}"
@@ -45,7 +57,7 @@ def rejected(planned: Plan, why: str) -> Plan:
 def _first_start(cluster: Cluster, seen: Observed) -> Plan:
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     # A first start that is under way is finished at its own size.
-    size = live["spec"]["replicas"] if live else cluster.size
+    size = cluster.restored or (live["spec"]["replicas"] if live else cluster.size)
     pods = [cluster.pod_name(ordinal) for ordinal in range(size)]
     serving = [pod for pod in pods if _serves(seen, pod)]
     team, claims = gather(cluster, seen), [seen.claim(pod) for pod in pods]
@@ -56,7 +68,9 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
         return refusal
     if size == 0:
         return Plan(Phase.HIBERNATED, "NeverStarted", "Set spec.size to start the cluster.", requeue=SETTLED)
-    wanted = manifests.objects(cluster, size, config.forming(cluster, pods), voters=size)
+    # Members that were restored have their data, and none may start without.
+    files = config.formed(cluster, pods, {}) if cluster.restored else config.forming(cluster, pods)
+    wanted = desired.objects(cluster, seen, size, files, voters=size)
     changed = desired.changed(wanted, seen)
     template_hash = wanted[-1]["spec"]["template"]["metadata"]["annotations"][manifests.TEMPLATE_HASH]
     # Nothing can be lost yet: pods that can't start are made anew when the spec was corrected.
@@ -70,10 +84,12 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
             apply=changed,
             delete_pods=stale,
             certificates=bool(seen.certificates.missing),
+            requeue=WATCHFUL,
         )
     troubles = _troubles(seen, None, pods)
     message = f"Waiting for a quorum: {len(serving)} of {_count(size)} serve.{troubles}"
-    return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message)
+    # Readiness comes as an event. To look every second would take the CPU that the members need when there are many.
+    return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message, requeue=WATCHFUL)
 
 
 def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
@@ -150,7 +166,7 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
     if len(serving) == votes:
         message = f"All {_count(votes)} serve." if votes > 1 else "The member serves."
         reason = strange or ("ChangePending" if notes else "AllMembersServe")
-        return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=SETTLED)
+        return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=_until_next_look(seen, voters))
     fresh = seen.unwell_since is None or seen.now - seen.unwell_since < _STARTING
     said = f"{len(serving)} of {_count(votes)} serve; {needed} are needed."
     if len(serving) >= needed:
@@ -169,6 +185,17 @@ def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
         f"{troubles} Nothing is deleted: bring the pods or their nodes back, or restore from a backup."
     )
     return Plan(Phase.QUORUM_LOST, "QuorumLost", message, requeue=WATCHFUL)
+
+
+def _until_next_look(seen: Observed, voters: list[str]) -> int:
+    """All serve. Only a pod that is ready makes an event when it is so no more: others are looked at again.
+
+    A member answers for a moment while its pod is being deleted already.
+    """
+    pods = [seen.pod(name) for name in voters]
+    if any(pod is None or pod.deleting for pod in pods):
+        return SOON
+    return SETTLED if all(pod and pod.ready for pod in pods) else WATCHFUL
 
 
 def _notes(cluster: Cluster, seen: Observed, team: Team | None) -> str:

@@ -7,6 +7,11 @@ from typing import Any, Literal
 
 REPOSITORY = "gcr.io/etcd-development/etcd"
 
+# Annotations of an EtcdCluster that is restored.
+HELD_BY = "etcdops.dev/restore"  # the EtcdRestore that holds it: no member may run
+MADE_BY = "etcdops.dev/restored-by"  # the uid of the EtcdRestore that its data comes from
+RESTORED = "etcdops.dev/restored"  # so many members have data to start with for the first time
+
 
 @dataclass(frozen=True)
 class Storage:
@@ -41,6 +46,8 @@ class Cluster:
     paused: bool = False
     deleting: bool = False
     delete_storage: bool = False
+    held_by: str = ""  # an EtcdRestore
+    restored: int = 0  # so many members have data of a snapshot to start with
     storage: Storage = Storage()
     tls: TlsSpec = TlsSpec()
     options: dict[str, Any] = field(default_factory=dict)
@@ -101,6 +108,7 @@ def read(resource: dict[str, Any]) -> Cluster:
     """The EtcdCluster that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
     storage, tls = spec.get("storage", {}), spec.get("tls", {})
+    annotations = meta.get("annotations") or {}
     return Cluster(
         name=meta["name"],
         namespace=meta["namespace"],
@@ -112,6 +120,8 @@ def read(resource: dict[str, Any]) -> Cluster:
         paused=spec.get("paused", False),
         deleting="deletionTimestamp" in meta,
         delete_storage=spec.get("deletion", {}).get("storage") == "Delete",
+        held_by=annotations.get(HELD_BY, ""),
+        restored=int(annotations.get(RESTORED, 0)),
         storage=Storage(storage.get("type", "Persistent"), storage.get("size", "1Gi"), storage.get("className")),
         tls=TlsSpec(
             tls.get("mode", "Managed"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from .etcd import Member
 from .manifests import quorum
@@ -12,18 +10,12 @@ from .members import join_of
 from .observed import Join, Observed
 from .plan import Phase, Plan, Step
 from .quantity import rounded
+from .reporting import Event, conditions, time_text
 from .spec import Cluster
 from .team import gather, ordinal
 
 _MOVING = {Phase.BOOTSTRAPPING, Phase.STARTING, Phase.SCALING, Phase.REPAIRING}
 _WARNINGS = {Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED}
-
-
-@dataclass(frozen=True)
-class Event:
-    type: Literal["Normal", "Warning"]
-    reason: str
-    message: str
 
 
 def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any]) -> dict[str, Any]:
@@ -50,16 +42,8 @@ def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any])
         },
         "members": members,
         "join": _noted(join_of(cluster, seen, gather(cluster, seen), plan)),
-        "conditions": _conditions(cluster, seen, plan, voters, before.get("conditions", [])),
+        "conditions": _conditions(cluster, seen, plan, voters, before),
     }
-
-
-def differs(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Would writing the new status change anything?"""
-    return any(
-        differs(value, old.get(key) or {}) if isinstance(value, dict) else value != old.get(key)
-        for key, value in new.items()
-    )
 
 
 def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
@@ -82,12 +66,8 @@ def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
 def _noted(join: Join | None) -> dict[str, Any] | None:
     if join is None:
         return None
-    noted: dict[str, Any] = {"member": join.member, "since": _time(join.since)}
+    noted: dict[str, Any] = {"member": join.member, "since": time_text(join.since)}
     return noted | ({"failed": True, "generation": join.generation} if join.failed else {})
-
-
-def _time(when: datetime) -> str:
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _members(cluster: Cluster, seen: Observed) -> list[dict[str, Any]]:
@@ -117,7 +97,7 @@ def _name(cluster: Cluster, member: Member) -> str:
 
 
 def _conditions(
-    cluster: Cluster, seen: Observed, plan: Plan, members: list[dict[str, Any]], before: list[dict[str, Any]]
+    cluster: Cluster, seen: Observed, plan: Plan, members: list[dict[str, Any]], before: dict[str, Any]
 ) -> list[dict[str, Any]]:
     voters, healthy = len(members), sum(member["healthy"] for member in members)
     formed = bool(seen.cluster_id or plan.cluster_id)
@@ -133,22 +113,12 @@ def _conditions(
         available = ("False", plan.reason, plan.message)
     moving = plan.step is not Step.IDLE or plan.phase in _MOVING
     degraded = plan.phase in _WARNINGS or (formed and 0 < healthy < voters)
-    said = (
+    said = [
         ("Available", *available),
         ("Progressing", str(moving), plan.reason, plan.message),
         ("Degraded", str(degraded), plan.reason, plan.message),
-    )
-    now, since = _time(seen.now), {c["type"]: c for c in before}
-    return [
-        {
-            "type": kind,
-            "status": state,
-            "reason": reason,
-            "message": message,
-            "observedGeneration": cluster.generation,
-            "lastTransitionTime": since[kind]["lastTransitionTime"]
-            if since.get(kind, {}).get("status") == state
-            else now,
-        }
-        for kind, state, reason, message in said
     ]
+    if last := before.get("lastBackup"):
+        told = f"EtcdBackup {last['name']} of {last['time']} holds revision {last['revision']}."
+        said.append(("BackedUp", "True", "Succeeded", told))
+    return conditions(said, cluster.generation, before.get("conditions", []), seen.now)

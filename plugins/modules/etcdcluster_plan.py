@@ -76,15 +76,14 @@ requeue:
   returned: always
 """
 
-from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube, planner, spec, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observe import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan, spread
+from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report
 
 
 def main() -> None:
@@ -126,13 +125,8 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
         plan = planner.rejected(plan, why)
     after = status.status(cluster, seen, plan, before)
     news = status.events(cluster, plan, before)
-    changed = status.differs(after, before)
-    for event in news if write else []:  # before the status: after a crash in between it is told twice, and not never
-        with suppress(kube.KubeError):  # a namespace that is going takes no more events
-            api.create(_event(resource, event))
-    if changed and write:
-        api.patch_status("EtcdCluster", namespace, name, after)
-    return changed or bool(news), replace(plan, requeue=spread(plan.requeue, cluster.uid))
+    changed = report(api, resource, after, news, write=write)
+    return changed, replace(plan, requeue=spread(plan.requeue, cluster.uid))
 
 
 def _refusal(api: kube.Kube, plan: Plan) -> str | None:
@@ -146,35 +140,6 @@ def _refusal(api: kube.Kube, plan: Plan) -> str | None:
                 return str(error)
             raise
     return None
-
-
-def _event(resource: kube.Manifest, event: status.Event) -> kube.Manifest:
-    meta, now = resource["metadata"], datetime.now(UTC)
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "namespace": meta["namespace"],
-            "name": f"{meta['name']}.{int(now.timestamp() * 1_000_000):x}",
-        },
-        "involvedObject": {
-            "apiVersion": resource["apiVersion"],
-            "kind": resource["kind"],
-            "namespace": meta["namespace"],
-            "name": meta["name"],
-            "uid": meta["uid"],
-            "resourceVersion": meta["resourceVersion"],
-        },
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message[:1024],
-        "firstTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "lastTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "count": 1,
-        "source": {"component": "etcdops"},
-        "reportingComponent": "etcdops",
-        "reportingInstance": "etcdops",
-    }
 
 
 if __name__ == "__main__":

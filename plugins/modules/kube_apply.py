@@ -17,6 +17,10 @@ options:
     type: list
     elements: dict
     required: true
+  create_only:
+    description: Whether to make only what is not there, and leave what is there as it is.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - etcdops.etcd.kube
 """
@@ -45,7 +49,11 @@ from ansible_collections.etcdops.etcd.plugins.module_utils import kube
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"objects": {"type": "list", "elements": "dict", "required": True}}, supports_check_mode=True
+        argument_spec={
+            "objects": {"type": "list", "elements": "dict", "required": True},
+            "create_only": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
     )
     applied: list[str] = []
     changed = False
@@ -53,6 +61,10 @@ def main() -> None:
         api = kube.connect()
         for manifest in module.params["objects"]:
             meta = manifest["metadata"]
+            if module.params["create_only"]:
+                changed |= api.create(manifest, dry_run=module.check_mode) is not None
+                applied.append(f"{manifest['kind']}/{meta['name']}")
+                continue
             before = api.get(manifest["kind"], meta["namespace"], meta["name"])
             after = api.apply(manifest, dry_run=module.check_mode)
             version = (before or {}).get("metadata", {}).get("resourceVersion")

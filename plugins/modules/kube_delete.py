@@ -15,7 +15,7 @@ options:
     description: Their kind.
     type: str
     required: true
-    choices: [ConfigMap, PersistentVolumeClaim, Pod, PodDisruptionBudget, Secret, Service, StatefulSet]
+    choices: [ConfigMap, EtcdBackup, Job, PersistentVolumeClaim, Pod, PodDisruptionBudget, Secret, Service, StatefulSet]
   namespace:
     description: Their namespace.
     type: str
@@ -55,7 +55,17 @@ deleted:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube
 
-_KINDS = ["ConfigMap", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "Secret", "Service", "StatefulSet"]
+_KINDS = [
+    "ConfigMap",
+    "EtcdBackup",
+    "Job",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "Secret",
+    "Service",
+    "StatefulSet",
+]
 
 
 def main() -> None:

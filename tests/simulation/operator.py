@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import planner
+from ansible_collections.etcdops.etcd.plugins.module_utils import planner, reporting
 from ansible_collections.etcdops.etcd.plugins.module_utils import status as told
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
@@ -42,9 +42,9 @@ class Operator:
         self.invariants.planned(cluster, seen, plan)
         after, news = self._told(cluster, seen, plan)
         self.refused = False
-        quiet = not news and not told.differs(after, self.status) and plan.step is Step.IDLE
+        quiet = not news and not reporting.differs(after, self.status) and plan.step is Step.IDLE
         try:
-            if told.differs(after, self.status):
+            if reporting.differs(after, self.status):
                 self.before_effect(f"status {plan.phase}/{plan.reason}: {plan.message}")
                 self.status = {name: value for name, value in after.items() if value is not None}
             role_values = {"etcdcluster_plan": vars(plan), "ansible_operator_meta": {"namespace": "", "name": ""}}
@@ -58,7 +58,7 @@ class Operator:
             self.invariants.ran(seen)
         return quiet
 
-    def _told(self, cluster: Cluster, seen: Observed, plan: Plan) -> tuple[dict[str, Any], list[told.Event]]:
+    def _told(self, cluster: Cluster, seen: Observed, plan: Plan) -> tuple[dict[str, Any], list[reporting.Event]]:
         return told.status(cluster, seen, plan, self.status), told.events(cluster, plan, self.status)
 
     def _again(self, cluster: Cluster, seen: Observed) -> None:
@@ -67,7 +67,7 @@ class Operator:
         plan = planner.plan(cluster, seen)
         after, news = self._told(cluster, seen, plan)
         self.invariants.check(not news, "a second run has no event", news)
-        self.invariants.check(not told.differs(after, self.status), "a second run writes no status", after)
+        self.invariants.check(not reporting.differs(after, self.status), "a second run writes no status", after)
         self.invariants.check(plan.step is Step.IDLE, "a second run has no step", plan)
 
     # -- the modules of the role

@@ -23,7 +23,8 @@ def test_tests_and_the_sandbox_stay_out() -> None:
 
 
 def test_the_warm_runner_loads_what_the_operator_runs() -> None:
-    plays = [*(recipe.REPOSITORY / "roles").rglob("*.yml"), *(recipe.REPOSITORY / "playbooks").glob("*.yml")]
+    playbooks = (recipe.REPOSITORY / "playbooks").glob("etcdcluster_*.yml")  # the others are for Jobs and people
+    plays = [*(recipe.REPOSITORY / "roles").rglob("*.yml"), *playbooks]
     used = {name for play in plays for name in re.findall(r"^ *etcdops\.etcd\.(\w+):$", play.read_text(), re.MULTILINE)}
     dockerfile = (recipe.REPOSITORY / "Dockerfile").read_text()
     loaded = re.findall(r"ansible_collections\.etcdops\.etcd\.plugins\.modules\.(\w+)", dockerfile)

@@ -79,9 +79,9 @@ def test_the_page_tells_of_every_measure() -> None:
 
 def test_results_that_are_not_there_are_said(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="no results yet"):
-        report.write(None)
+        report.write([])
     with pytest.raises(SandboxError, match="can't be read"):
-        report.write(tmp_path / "none.json")
+        report.write([tmp_path / "none.json"])
 
 
 def test_the_page_and_the_picture_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +90,6 @@ def test_the_page_and_the_picture_are_written(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "benchmarks.md").write_text(page)
     source = tmp_path / "results.json"
     results.write(source, WHOLE)
-    report.write(source)
+    report.write([source])
     assert "6.00 times" in (tmp_path / "benchmarks.md").read_text()
     assert (tmp_path / "benchmarks.svg").read_text().startswith("<svg")

@@ -19,3 +19,8 @@ def test_a_row() -> None:
     assert results.row("idle", {"period_s": 60.004, "cpu_percent_1": 0.7, "memory_mib_1": 123.4}) == (
         "idle                   period_s=60.0  cpu_percent_1=0.70  memory_mib_1=123"
     )
+
+
+def test_of_several_runs_the_last_counts() -> None:
+    runs = [{"time": "2026-01-02", "idle": {"s": 2.0}}, {"time": "2026-01-01", "idle": {"s": 1.0}, "settled": {}}]
+    assert results.together(runs) == {"time": "2026-01-01, 2026-01-02", "idle": {"s": 2.0}, "settled": {}}

@@ -75,7 +75,7 @@ def test_names_and_subresources_are_those_that_others_rely_on() -> None:
 
 def test_columns_show_fields_that_exist() -> None:
     columns = {column["name"]: column["jsonPath"] for column in crd.version()["additionalPrinterColumns"]}
-    assert list(columns) == ["Size", "Ready", "Version", "Leader", "Status", "Age", "Message"]
+    assert list(columns) == ["Size", "Ready", "Version", "Leader", "Status", "Age", "Backup", "Message"]
     paths = {f".{field.path}" for field in crd.fields(crd.root())} | {".metadata.creationTimestamp"}
     assert set(columns.values()) <= paths
 

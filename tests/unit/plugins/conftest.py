@@ -9,6 +9,7 @@ import pytest
 from sandbox import layout
 
 from .etcds import Certificates, Cluster
+from .stores import Store
 
 
 @pytest.fixture(scope="session", params=layout.ETCD_VERSIONS)
@@ -49,6 +50,16 @@ def own(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clus
 def own_three(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three members of the test's own."""
     yield from _running(Cluster(version, tmp_path_factory.mktemp("own-three")), 3)
+
+
+@pytest.fixture(scope="session")
+def store(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """An S3 server with one bucket."""
+    started = Store.start(tmp_path_factory.mktemp("s3"), certificates)
+    try:
+        yield started
+    finally:
+        started.end()
 
 
 def _running(cluster: Cluster, size: int) -> Iterator[Cluster]:

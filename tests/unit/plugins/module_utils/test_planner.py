@@ -149,6 +149,15 @@ def test_a_settled_cluster_is_left_alone() -> None:
     assert settled.requeue >= 30
 
 
+@pytest.mark.parametrize("change", [{"deleting": True}, {"ready": False}], ids=str)
+def test_who_serves_but_makes_no_event_when_it_ends_is_looked_at_again_soon(change: dict[str, Any]) -> None:
+    """A member answers while its pod is being deleted: the event of that has come already, and no other will."""
+    seen = _running()
+    unsure = plan(CLUSTER, replace(seen, pods=(replace(seen.pods[0], **change), *seen.pods[1:])))
+    assert (unsure.phase, unsure.step) == (Phase.RUNNING, Step.IDLE)
+    assert unsure.requeue <= 5
+
+
 def test_what_the_api_server_adds_is_no_change() -> None:
     seen = _running()
     stateful_set = seen.objects["StatefulSet/example"]

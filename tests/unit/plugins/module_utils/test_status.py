@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import status
+from ansible_collections.etcdops.etcd.plugins.module_utils import reporting, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Answer, Observed
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase
 from ansible_collections.etcdops.etcd.plugins.module_utils.planner import plan
@@ -57,7 +57,7 @@ def test_a_second_look_changes_nothing() -> None:
     first = _told(_running())
     later = replace(_running(), now=NOW.replace(hour=5))
     again = status.status(CLUSTER, later, plan(CLUSTER, later), first)
-    assert not status.differs(again, first)
+    assert not reporting.differs(again, first)
     assert status.events(CLUSTER, plan(CLUSTER, later), first) == []
 
 
@@ -65,9 +65,9 @@ def test_a_field_that_goes_is_a_change_once() -> None:
     before = _told(_running())
     seen = replace(_running(), answers={}, members=None)
     after = _told(seen, before)
-    assert status.differs(after, before)
+    assert reporting.differs(after, before)
     written = {key: value for key, value in after.items() if value is not None}
-    assert not status.differs(_told(seen, written), written)
+    assert not reporting.differs(_told(seen, written), written)
 
 
 def test_transitions_make_events() -> None:

@@ -7,23 +7,35 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.etcdops.etcd.plugins.doc_fragments import etcd, kube
+from ansible_collections.etcdops.etcd.plugins.doc_fragments import etcd, kube, snapshot
 from ansible_collections.etcdops.etcd.plugins.module_utils import module as shared
 from ansible_collections.etcdops.etcd.plugins.modules import (
     etcd_cluster_info,
     etcd_leader,
     etcd_member,
+    etcd_restore,
+    etcd_snapshot,
+    etcd_snapshot_info,
     etcdcluster_member,
 )
 
 from ..etcds import Cluster
 from ..running import succeed
 
-MODULES = [etcd_cluster_info, etcd_leader, etcd_member, etcdcluster_member]
+MODULES = [
+    etcd_cluster_info,
+    etcd_leader,
+    etcd_member,
+    etcd_restore,
+    etcd_snapshot,
+    etcd_snapshot_info,
+    etcdcluster_member,
+]
 FRAGMENTS = {
     "etcdops.etcd.etcd": etcd.ModuleDocFragment.DOCUMENTATION,
     "etcdops.etcd.kube": kube.ModuleDocFragment.DOCUMENTATION,
     "etcdops.etcd.kube.etcdcluster": kube.ModuleDocFragment.ETCDCLUSTER,
+    "etcdops.etcd.snapshot": snapshot.ModuleDocFragment.DOCUMENTATION,
 }
 
 

@@ -1,0 +1,204 @@
+"""A snapshot of a large key space to a file and to S3, beside `etcdctl snapshot save` on the same etcd in the same run.
+
+Plain processes on this machine, without Kubernetes: the module that a backup's Job runs, as the Job runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError
+
+from sandbox import layout, parts, pki
+from sandbox.errors import SandboxError
+from sandbox.run import wait_for
+
+from .figures import Figures
+
+_GIB = 1 << 30
+_VALUE = 256 * 1024
+_ROUNDS = 3
+_ETCD, _PEER, _STORE = 23790, 23800, 23810  # ports
+_MODULE = "ansible_collections.etcdops.etcd.plugins.modules.etcd_snapshot"
+_VERSION = layout.ETCD_VERSIONS[1]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One snapshot."""
+
+    seconds: float
+    size: int
+    memory: int  # the most that the process had, in bytes
+    p99: float  # of writes meanwhile, in seconds
+
+
+def backup(size: int = _GIB) -> Figures:
+    with tempfile.TemporaryDirectory(prefix="etcdops-bench-") as name, ExitStack() as stack:
+        folder = Path(name)
+        stack.enter_context(_etcd(folder))
+        stack.enter_context(_store(folder))
+        _fill(size)
+        ways: dict[str, Callable[[int], list[str]]] = {
+            "etcdctl": lambda number: _etcdctl(folder / f"etcdctl-{number}.db"),
+            "file": lambda number: _ours(folder, f"{folder}/ours-{number}.db"),
+            "s3": lambda number: _ours(folder, f"s3://bench/ours-{number}.db"),
+        }
+        taken: dict[str, list[Taken]] = {way: [] for way in ways}
+        for number in range(_ROUNDS):  # by turns, so that a slow moment of the machine strikes all alike
+            for way, command in ways.items():
+                taken[way].append(_take(command(number), size))
+                for leftover in [*folder.glob("*.db"), *(folder / "s3/bench").glob("*.db")]:
+                    leftover.unlink()
+    return figures(taken)
+
+
+def figures(taken: dict[str, list[Taken]]) -> Figures:
+    """Medians; throughput in MB/s, and as a ratio to that of etcdctl."""
+
+    def speed(way: str) -> float:
+        return statistics.median(each.size / each.seconds / 1e6 for each in taken[way])
+
+    found: Figures = {f"{way}_mb_per_s": speed(way) for way in taken}
+    found |= {"file_ratio": speed("file") / speed("etcdctl"), "s3_ratio": speed("s3") / speed("etcdctl")}
+    for way in ("file", "s3"):
+        found[f"{way}_memory_mib"] = max(each.memory for each in taken[way]) / (1 << 20)
+    return found | {f"{way}_write_p99_ms": statistics.median(each.p99 for each in taken[way]) * 1000 for way in taken}
+
+
+def _take(command: list[str], size: int) -> Taken:
+    with _writing() as times, tempfile.TemporaryFile() as output:
+        started = time.monotonic()
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        _, code, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(code)
+        seconds = time.monotonic() - started
+        if process.returncode != 0:
+            output.seek(0)
+            raise SandboxError(f"{command[0]} failed: {output.read()[-500:].decode(errors='replace')}")
+    return Taken(seconds, size, used.ru_maxrss * 1024, statistics.quantiles(times, n=100)[98])
+
+
+@contextmanager
+def _writing() -> Iterator[list[float]]:
+    """Somebody writes meanwhile; how long each write took."""
+    times: list[float] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        with _client() as client:
+            while not stop.is_set():
+                began = time.monotonic()
+                client.put("written-meanwhile", "x" * 100)
+                times.append(time.monotonic() - began)
+                stop.wait(0.005)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield times
+    finally:
+        stop.set()
+        writer.join()
+
+
+def _etcdctl(target: Path) -> list[str]:
+    program = str(parts.etcd_binary(_VERSION, "etcdctl"))
+    return [program, f"--endpoints=http://127.0.0.1:{_ETCD}", "snapshot", "save", str(target)]
+
+
+def _ours(folder: Path, target: str) -> list[str]:
+    arguments = {
+        "endpoints": [f"http://127.0.0.1:{_ETCD}"],
+        "dest": target,
+        "check": False,  # a Job has that done by another container
+        "s3_endpoint": f"https://127.0.0.1:{_STORE}",
+        "s3_path_style": True,
+        "s3_ca_cert": str(folder / "ca.crt"),
+        "s3_access_key": "bench",
+        "s3_secret_key": "bench-bench",
+    }
+    path = folder / "arguments.json"
+    path.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": arguments}))
+    return [sys.executable, "-m", _MODULE, str(path)]
+
+
+@contextmanager
+def _etcd(folder: Path) -> Iterator[None]:
+    client, peer = f"http://127.0.0.1:{_ETCD}", f"http://127.0.0.1:{_PEER}"
+    command = [
+        str(parts.etcd_binary(_VERSION)),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--quota-backend-bytes=8589934592",
+        "--log-level=error",
+    ]
+    with _running(command, {}, folder / "etcd.log"):
+        wait_for("etcd", _answers, timeout=30)
+        yield
+
+
+@contextmanager
+def _store(folder: Path) -> Iterator[None]:
+    ca = pki.make_ca("bench")
+    ca.write(folder / "ca")
+    pki.make_leaf(ca, "s3", names=("127.0.0.1",)).write(folder / "s3-server")
+    (folder / "s3/bench").mkdir(parents=True)
+    command = [
+        str(parts.binary("versitygw", "versitygw")),
+        f"--port=127.0.0.1:{_STORE}",
+        f"--cert={folder / 's3-server.crt'}",
+        f"--key={folder / 's3-server.key'}",
+        "--quiet",
+        "posix",
+        str(folder / "s3"),
+    ]
+    with _running(command, {"ROOT_ACCESS_KEY": "bench", "ROOT_SECRET_KEY": "bench-bench"}, folder / "s3.log"):
+        time.sleep(1)
+        yield
+
+
+@contextmanager
+def _running(command: list[str], environment: dict[str, str], log: Path) -> Iterator[None]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, env=os.environ | environment, stdout=output, stderr=output)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _client() -> Client:
+    return Client(Endpoint(f"http://127.0.0.1:{_ETCD}"), timeout=30)
+
+
+def _answers() -> bool:
+    try:
+        with _client() as client:
+            client.health()
+    except EtcdError:
+        return False
+    return True
+
+
+def _fill(size: int) -> None:
+    """Values that don't compress."""
+    with _client() as client:
+        for number in range(size // _VALUE):
+            client.put(f"key-{number}", os.urandom(_VALUE // 2).hex())

@@ -1,0 +1,41 @@
+"""Options of the modules that keep and fetch snapshots."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  s3_endpoint:
+    description:
+      - The URL of an S3-compatible store. Without it, AWS.
+      - If not set, the environment variable E(AWS_ENDPOINT_URL_S3) is used.
+    type: str
+  s3_region:
+    description:
+      - The store's region. If not set, the environment variable E(AWS_REGION) is used, then V(us-east-1).
+    type: str
+  s3_path_style:
+    description:
+      - Whether the bucket's name is part of the path and not of the host name. Most stores other than AWS want it.
+    type: bool
+    default: false
+  s3_ca_cert:
+    description:
+      - PEM file with the CA that signed the store's certificate. If not set, the environment variable
+        E(AWS_CA_BUNDLE) is used, then the system's CAs.
+    type: path
+  s3_access_key:
+    description:
+      - The access key. If not set, the environment variable E(AWS_ACCESS_KEY_ID) is used, then all that AWS' own
+        programs would use.
+    type: str
+  s3_secret_key:
+    description:
+      - Its secret. If not set, the environment variable E(AWS_SECRET_ACCESS_KEY) is used.
+    type: str
+  report:
+    description:
+      - A file that gets the result as JSON too, well or not. For the termination message of a Kubernetes Job.
+    type: path
+"""

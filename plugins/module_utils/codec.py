@@ -1,0 +1,193 @@
+"""Snapshots as they are stored: plain, compressed (zstd), encrypted (age), or both. The content says which it is.
+
+Both are common formats with programs of their own: `age --decrypt -i KEY FILE | zstd -d` works without us.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+_PIECE = 1 << 20
+_AGE = b"age-encryption.org/"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_BOLT = b"\xed\xda\x0c\xed"  # at byte 16 of the database
+_HEAD = 32  # bytes that tell a format
+_DIGEST = hashlib.sha256().digest_size
+_SECTOR = 512
+
+
+class StoreError(Exception):
+    """What is wrong with a stored snapshot, or with the place for it, in plain words."""
+
+
+class Reader(Protocol):
+    def read(self, limit: int = ..., /) -> bytes: ...
+
+
+class Writer(Protocol):
+    def write(self, data: bytes, /) -> int: ...
+
+
+def encode(source: Reader, target: Writer, *, compress: bool, recipients: Sequence[str]) -> None:
+    """Copy a snapshot into its stored form; `recipients` are age's public keys."""
+    if compress:
+        import zstandard  # noqa: PLC0415  only when needed, as all here
+
+        plain: Any = source  # it needs no more than read()
+        source = zstandard.ZstdCompressor(level=1).stream_reader(plain)
+    if recipients:
+        import pyrage  # noqa: PLC0415
+
+        try:
+            keys = [pyrage.x25519.Recipient.from_str(each) for each in recipients]
+        except pyrage.RecipientError as error:
+            raise StoreError(f"a recipient for encryption is no age public key (age1…): {error}") from error
+        pyrage.encrypt_io(source, _Flushing(target), keys)
+    else:
+        copy(source, target)
+
+
+def decode(source: Reader, target: Writer, identities: Sequence[str]) -> None:
+    """Copy a stored snapshot into its plain form. StoreError when it is damaged, cut short, or no snapshot at all."""
+    plain = _Plain(target)
+    peeked = _Peeked(source)
+    if peeked.head.startswith(_AGE):
+        _decrypt(peeked, plain, identities)
+    else:
+        copy(peeked, plain)
+    plain.end()
+
+
+def recipients_of(identities: Sequence[str]) -> list[str]:
+    """The public keys that belong to private ones."""
+    import pyrage  # noqa: PLC0415
+
+    return [str(each.to_public()) for each in _identities(pyrage, identities)]
+
+
+def copy(source: Reader, target: Writer) -> None:
+    while piece := source.read(_PIECE):
+        target.write(piece)
+
+
+def _decrypt(source: Reader, target: Writer, identities: Sequence[str]) -> None:
+    import pyrage  # noqa: PLC0415
+
+    if not identities:
+        raise StoreError("the snapshot is encrypted and no key was given")
+    keys = _identities(pyrage, identities)
+    try:
+        pyrage.decrypt_io(source, _Flushing(target), keys)
+    except pyrage.DecryptError as error:
+        raise StoreError(f"the snapshot can't be decrypted: {error}; is the key the right one?") from error
+    except OSError as error:
+        if error.errno is not None:  # the disk's, not the format's
+            raise
+        raise StoreError(f"the encrypted snapshot is damaged or cut short: {error}") from error
+
+
+def _identities(pyrage: Any, identities: Sequence[str]) -> list[Any]:
+    try:
+        return [pyrage.x25519.Identity.from_str(each) for each in identities]
+    except pyrage.IdentityError as error:
+        raise StoreError(f"the key for encryption is no age identity (AGE-SECRET-KEY-1…): {error}") from error
+
+
+class _Peeked:
+    """A reader whose first bytes were looked at."""
+
+    def __init__(self, source: Reader) -> None:
+        self._source = source
+        self.head = b""
+        while len(self.head) < _HEAD and (more := source.read(_HEAD - len(self.head))):
+            self.head += more
+        self._first = self.head
+
+    def read(self, limit: int = _PIECE) -> bytes:
+        if self._first:
+            piece, self._first = self._first[:limit], self._first[limit:]
+            return piece
+        return self._source.read(limit)
+
+
+class _Plain:
+    """Takes a snapshot, compressed or not, and passes it on plain, holding it against the hash that it ends in."""
+
+    def __init__(self, target: Writer) -> None:
+        self._checked = _Checked(target)
+        self._head = b""
+        self._next: Writer | None = None  # known when the first bytes are
+
+    def write(self, data: bytes) -> int:
+        if self._next is None:
+            self._head += data
+            if len(self._head) >= _HEAD:
+                self._next = self._begin()
+                self._forward(self._next, self._head)
+        else:
+            self._forward(self._next, data)
+        return len(data)
+
+    def end(self) -> None:
+        if self._next is None:
+            raise StoreError(f"this is no etcd snapshot: it has {len(self._head)} bytes")
+        self._checked.end()
+
+    def _begin(self) -> Writer:
+        if not self._head.startswith(_ZSTD):
+            return self._checked
+        import zstandard  # noqa: PLC0415
+
+        # It hands on small pieces, however much a few bytes unfold to.
+        checked: Any = self._checked  # it needs no more than write()
+        return zstandard.ZstdDecompressor().stream_writer(checked, closefd=False)
+
+    @staticmethod
+    def _forward(target: Writer, data: bytes) -> None:
+        if isinstance(target, _Checked):
+            target.write(data)
+            return
+        import zstandard  # noqa: PLC0415
+
+        try:
+            target.write(data)
+        except zstandard.ZstdError as error:
+            raise StoreError(f"the compressed snapshot is damaged: {error}") from error
+
+
+class _Checked:
+    """Passes a plain snapshot on, and knows at its end whether it was whole."""
+
+    def __init__(self, target: Writer) -> None:
+        self._target = target
+        self._hash = hashlib.sha256()
+        self._held = b""  # may be the trailer
+        self._size = 0
+
+    def write(self, data: bytes) -> int:
+        if self._size == 0 and data[16:20] != _BOLT:
+            raise StoreError("this is no etcd snapshot: neither a database of etcd nor one compressed or encrypted")
+        self._size += len(data)
+        self._target.write(data)
+        joined = self._held + data
+        self._hash.update(joined[:-_DIGEST])
+        self._held = joined[-_DIGEST:]
+        return len(data)
+
+    def end(self) -> None:
+        if self._size % _SECTOR != _DIGEST:
+            raise StoreError(f"the snapshot is cut short: {self._size} bytes are not whole pages and a hash")
+        if self._held != self._hash.digest():
+            raise StoreError("the snapshot is damaged: its content does not match the sha256 at its end")
+
+
+class _Flushing:
+    """pyrage wants a file that can be flushed."""
+
+    def __init__(self, target: Writer) -> None:
+        self.write = target.write
+
+    def flush(self) -> None:
+        """Nothing is held back."""

@@ -1,0 +1,358 @@
+"""S3-compatible stores, spoken to directly: nine requests, signed as AWS asks for (version 4), with little memory.
+
+botocore would take 25 MiB of the 128 that a Job may have before it has sent a byte. It is only asked for credentials
+when none are given.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import http.client
+import os
+import ssl
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from .codec import Reader, StoreError
+
+_PART = 5 << 20  # the least that S3 takes; 10000 of them, the most that it takes, are more than etcd can hold
+_AT_ONCE = 2
+_TRIES = 3
+_CONNECTING, _ANSWERING = 5, 60  # seconds
+_WRONG_KEY = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "InvalidToken",
+    "ExpiredToken",
+    "403",
+    "Forbidden",
+    "XAdminUserNotFound",  # versitygw's word
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to reach a store. What is None is as for AWS itself."""
+
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool = False
+    ca: str | None = None  # a file
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is sent with a request."""
+
+    body: bytearray = field(default_factory=bytearray, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Refused(Exception):  # noqa: N818  an answer, not a mistake
+    """What the store said when it did not do what it was asked for."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code, self.message = code, message
+
+
+def signed(
+    credentials: Credentials, region: str, request: tuple[str, str, str, str], payload: str, now: datetime
+) -> dict[str, str]:
+    """The headers that sign a request: method, host, path and query as they are sent."""
+    method, host, path, query = request
+    stamp = now.strftime("%Y%m%dT%H%M%SZ")
+    headers = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": stamp}
+    headers |= {"x-amz-security-token": credentials.token} if credentials.token else {}
+    names = ";".join(headers)
+    canonical = [method, path, query, *(f"{name}:{value}" for name, value in headers.items()), "", names, payload]
+    scope = f"{stamp[:8]}/{region}/s3/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256("\n".join(canonical).encode()).hexdigest()])
+    key = f"AWS4{credentials.secret_key}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    what = f"Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+    return {**headers, "Authorization": f"AWS4-HMAC-SHA256 {what}"}
+
+
+class S3:
+    def __init__(self, settings: Settings) -> None:
+        self._region = settings.region or "us-east-1"
+        self._where = f"the store {settings.endpoint}" if settings.endpoint else "AWS"
+        url = urllib.parse.urlsplit(settings.endpoint or f"https://s3.{self._region}.amazonaws.com")
+        self._secure, self._host = url.scheme == "https", url.netloc
+        self._path_style = settings.path_style
+        self._context = self._trust(settings.ca) if self._secure else None
+        self._credentials = _credentials(settings)
+        if self._credentials is None:
+            raise StoreError(f"there are no credentials for {self._where}")
+        self._local = threading.local()  # a connection for each thread
+
+    def _trust(self, ca: str | None) -> ssl.SSLContext:
+        if ca and not Path(ca).is_file():
+            raise StoreError(f"there is no file {ca} with the CA of {self._where}")
+        try:
+            return ssl.create_default_context(cafile=ca)
+        except ssl.SSLError as error:
+            raise StoreError(f"{ca} holds no certificate of the CA of {self._where}: {error}") from error
+
+    def exists(self, bucket: str, key: str) -> bool:
+        with self._said(f"s3://{bucket}/{key}"):
+            try:
+                self._ask("HEAD", bucket, key)
+            except Refused as refusal:
+                # Forbidden: whether it exists is not for everybody to know who may write.
+                if refusal.code not in ("404", "403"):
+                    raise
+                return False
+        return True
+
+    @contextmanager
+    def writing(self, bucket: str, key: str) -> Iterator[Upload]:
+        """An upload in parts: to be seen when it is whole, gone when it fails."""
+        if self.exists(bucket, key):
+            raise StoreError(f"s3://{bucket}/{key} exists already, and nothing is ever overwritten")
+        with self._said(f"s3://{bucket}/{key}"):
+            begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}))
+            upload_id = begun.get("UploadId", "")
+
+            def send(number: int, data: bytearray) -> str:
+                return self._send(bucket, key, {"partNumber": str(number), "uploadId": upload_id}, data)
+
+            try:
+                with ThreadPoolExecutor(_AT_ONCE) as pool:
+                    upload = Upload(send, pool)
+                    yield upload
+                    parts = upload.end()
+                self._complete(bucket, key, upload_id, parts)
+            except BaseException:
+                with suppress(Exception):
+                    self._ask("DELETE", bucket, key, {"uploadId": upload_id})
+                raise
+
+    @contextmanager
+    def reading(self, bucket: str, key: str) -> Iterator[Reader]:
+        with self._said(f"s3://{bucket}/{key}"):
+            answer = self._answer("GET", bucket, key)
+            try:
+                yield _Body(answer)
+            finally:
+                self._forget()
+
+    def delete(self, bucket: str, key: str) -> bool:
+        """Delete the object and uploads of it that were never finished."""
+        with self._said(f"s3://{bucket}/{key}"):
+            there = self.exists(bucket, key)
+            if there:
+                self._ask("DELETE", bucket, key)
+            listed = ElementTree.fromstring(self._ask("GET", bucket, "", {"prefix": key, "uploads": ""}))  # noqa: S314
+            uploads = [_children(each) for each in listed.iter() if _name(each) == "Upload"]
+            unfinished = [each["UploadId"] for each in uploads if each.get("Key") == key]
+            for upload in unfinished:
+                self._ask("DELETE", bucket, key, {"uploadId": upload})
+        return there or bool(unfinished)
+
+    def _send(self, bucket: str, key: str, query: Mapping[str, str], data: bytearray) -> str:
+        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+        answer = self._answer("PUT", bucket, key, query, Content(data, {"Content-MD5": digest}))
+        answer.read()
+        return answer.headers.get("ETag", "")
+
+    def _complete(self, bucket: str, key: str, upload_id: str, parts: list[str]) -> None:
+        listed = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{etag.replace('&', '&amp;')}</ETag></Part>"
+            for number, etag in enumerate(parts, 1)
+        )
+        body = bytearray(f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode())
+        said = self._ask("POST", bucket, key, {"uploadId": upload_id}, Content(body, {"If-None-Match": "*"}))
+        answer = _xml(said)
+        if "ETag" not in answer:  # AWS says 200 first, and then how it went
+            raise Refused(answer.get("Code", "InternalError"), answer.get("Message", ""))
+
+    # -- requests
+
+    def _ask(self, *request: Any) -> bytes:
+        return self._answer(*request).read()
+
+    def _answer(
+        self,
+        method: str,
+        bucket: str,
+        key: str,
+        query: Mapping[str, str] | None = None,
+        content: Content | None = None,
+    ) -> http.client.HTTPResponse:
+        """What the store answers when it does what it is asked for; Refused when it doesn't."""
+        host = self._host if self._path_style else f"{bucket}.{self._host}"
+        path = "/" + urllib.parse.quote(f"{bucket}/{key}" if self._path_style else key, safe="/-_.~")
+        pairs = sorted((query or {}).items())
+        text = "&".join(f"{name}={urllib.parse.quote(value, safe='-_.~')}" for name, value in pairs)
+        sent, tried = content or Content(), 0
+        while True:
+            tried += 1
+            try:
+                answer = self._once((method, host, path, text), sent)
+            except (OSError, http.client.HTTPException) as error:
+                self._forget()
+                if tried >= _TRIES or isinstance(error, ssl.SSLCertVerificationError):
+                    raise
+            else:
+                if answer.status < 300:
+                    return answer
+                refusal = _refused(answer)
+                if tried >= _TRIES or answer.status < 500:
+                    raise refusal
+            time.sleep(tried)
+
+    def _once(self, request: tuple[str, str, str, str], content: Content) -> http.client.HTTPResponse:
+        method, host, path, query = request
+        assert self._credentials  # noqa: S101
+        # A part has an MD5 of its own, inside TLS.
+        unsigned = self._secure and "Content-MD5" in content.headers
+        payload = "UNSIGNED-PAYLOAD" if unsigned else hashlib.sha256(content.body).hexdigest()
+        headers = signed(self._credentials, self._region, request, payload, datetime.now(UTC))
+        connection = self._connection(host)
+        body = content.body or None
+        connection.request(method, f"{path}?{query}" if query else path, body, {**headers, **content.headers})
+        return connection.getresponse()
+
+    def _connection(self, host: str) -> http.client.HTTPConnection:
+        found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = (
+                http.client.HTTPSConnection(host, timeout=_CONNECTING, context=self._context)
+                if self._secure
+                else http.client.HTTPConnection(host, timeout=_CONNECTING)
+            )
+            found.connect()
+            found.sock.settimeout(_ANSWERING)
+            self._local.connection = found
+        return found
+
+    def _forget(self) -> None:
+        if connection := getattr(self._local, "connection", None):
+            connection.close()
+            self._local.connection = None
+
+    # -- words
+
+    @contextmanager
+    def _said(self, what: str) -> Iterator[None]:
+        """Turns what went wrong into words."""
+        try:
+            yield
+        except Refused as refusal:
+            raise StoreError(self._refusal(what, refusal)) from refusal
+        except ssl.SSLCertVerificationError as error:
+            message = f"the certificate of {self._where} is not trusted ({error.verify_message})"
+            raise StoreError(f"{message}; give the CA that signed it") from error
+        except (ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException, OSError) as error:
+            raise StoreError(f"{self._where} can't be reached: {error}") from error
+
+    def _refusal(self, what: str, refusal: Refused) -> str:
+        code, message = refusal.code, refusal.message
+        bucket = what.removeprefix("s3://").partition("/")[0]
+        if code == "NoSuchBucket":
+            return f"{self._where} has no bucket {bucket}; create it, or name another one"
+        if code in ("NoSuchKey", "404"):
+            return f"{what} does not exist at {self._where}"
+        if code in _WRONG_KEY:
+            return f"{self._where} refuses the access key or its secret ({code}); correct the credentials"
+        if code == "AccessDenied":
+            return f"{self._where} denies access to {what}; the credentials are wrong or may not do this"
+        if code in ("PreconditionFailed", "ConditionalRequestConflict"):
+            return f"{what} exists already, and nothing is ever overwritten"
+        return f"{self._where} refuses {what}: {message or code} ({code})"
+
+
+class Upload:
+    """Collects bytes into parts and sends a few of them side by side."""
+
+    def __init__(self, send: Callable[[int, bytearray], str], pool: ThreadPoolExecutor) -> None:
+        self._send = send
+        self._pool = pool
+        self._part = bytearray()
+        self._parts: list[Future[str]] = []
+
+    def write(self, data: bytes) -> int:
+        self._part += data
+        if len(self._part) >= _PART:
+            self._flush()
+        return len(data)
+
+    def end(self) -> list[str]:
+        """What the store calls each part."""
+        if self._part or not self._parts:
+            self._flush()
+        return [part.result() for part in self._parts]
+
+    def _flush(self) -> None:
+        if len(self._parts) >= _AT_ONCE:  # no more in memory than are under way; and a failure is heard of early
+            self._parts[-_AT_ONCE].result()
+        part, self._part = self._part, bytearray()
+        self._parts.append(self._pool.submit(self._send, len(self._parts) + 1, part))
+
+
+class _Body:
+    """Says when the store hung up early, which http.client does not when it reads in pieces."""
+
+    def __init__(self, answer: http.client.HTTPResponse) -> None:
+        self._answer = answer
+
+    def read(self, limit: int = 1 << 20) -> bytes:
+        data = self._answer.read(limit)
+        if not data and self._answer.length:
+            raise StoreError("the store ended its answer early")
+        return data
+
+
+def _credentials(settings: Settings) -> Credentials | None:
+    if settings.access_key and settings.secret_key:
+        return Credentials(settings.access_key, settings.secret_key, os.environ.get("AWS_SESSION_TOKEN"))
+    import botocore.session  # noqa: PLC0415  it knows all the places where a machine may have them
+
+    found = botocore.session.get_session().get_credentials()
+    frozen = found.get_frozen_credentials() if found else None
+    return Credentials(frozen.access_key, frozen.secret_key, frozen.token) if frozen else None
+
+
+def _refused(answer: http.client.HTTPResponse) -> Refused:
+    try:
+        said = _xml(answer.read())
+    except ElementTree.ParseError:  # a HEAD has none
+        said = {}
+    return Refused(said.get("Code", str(answer.status)), said.get("Message", answer.reason))
+
+
+def _xml(content: bytes) -> dict[str, str]:
+    """The values right below the top of an answer."""
+    return _children(ElementTree.fromstring(content))  # noqa: S314  it comes from the store that holds our data
+
+
+def _children(element: ElementTree.Element) -> dict[str, str]:
+    return {_name(child): child.text or "" for child in element}
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]

@@ -1,0 +1,257 @@
+#!/usr/bin/python
+"""Ansible module: the data of one member, from a snapshot."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcd_restore
+short_description: Make a member's data from a snapshot of etcd
+version_added: "0.1.0"
+description:
+  - Brings a snapshot from a file or an S3-compatible store, checks it, and has C(etcdutl snapshot restore) make the
+    data directory of one member of a new cluster from it.
+  - Run it for every member, with the same snapshot, O(initial_cluster) and O(token), before any of them is started.
+  - It never writes over data. If O(data_dir) exists, nothing is done, unless O(old_data) says where to move it.
+options:
+  state:
+    description:
+      - V(restored) makes the data.
+      - V(put_back) undoes that. What was made is deleted, and what is at O(old_data) is moved back.
+      - V(kept) ends it. What is at O(old_data) is deleted.
+    type: str
+    choices: [restored, put_back, kept]
+    default: restored
+  src:
+    description:
+      - Where the snapshot is kept, as a path on the machine where the module runs or as C(s3://bucket/key). Needed with
+        O(state=restored).
+    type: str
+  sha256:
+    description:
+      - What M(etcdops.etcd.etcd_snapshot) returned as RV(etcdops.etcd.etcd_snapshot#module:sha256). If given, it must
+        be that.
+    type: str
+  identity_file:
+    description:
+      - The file with age's private key, if it is encrypted.
+    type: path
+  data_dir:
+    description:
+      - The member's data directory, which is made.
+    type: path
+    required: true
+  old_data:
+    description:
+      - Where to move a data directory that is there; made empty if there is none. If it exists, it is from an earlier
+        try of the same restore that did not end, and what that made in O(data_dir) is deleted.
+    type: path
+  name:
+    description:
+      - The member's name. Needed, as the next three are, with O(state=restored) and without O(snapshot).
+    type: str
+  peer_urls:
+    description:
+      - The member's peer URLs.
+    type: list
+    elements: str
+  initial_cluster:
+    description:
+      - All members of the new cluster, as name and peer URL.
+    type: dict
+  token:
+    description:
+      - The new cluster's token. Another token makes another cluster ID, so that members of the old cluster and of the
+        new one never take each other for their own.
+    type: str
+  bump_revision:
+    description:
+      - How far to raise the revision. All revisions up to there are marked compacted, so that a client that watches
+        from before the restore is told that it missed something, instead of being given other events under old numbers.
+    type: int
+    default: 1000000000
+  etcdutl:
+    description:
+      - The program C(etcdutl) of the version that the member will run.
+    type: str
+    default: etcdutl
+  snapshot:
+    description:
+      - Only prepare. Bring the checked, plain snapshot to this file, move old data away, and leave the rest to whoever
+        runs C(etcdutl), which our Jobs do in a container of the version that the member will run.
+    type: path
+attributes:
+  check_mode:
+    support: full
+    description: Tells whether it would restore.
+  diff_mode:
+    support: none
+    description: Data is not compared.
+  platform:
+    support: full
+    platforms: posix
+    description: Where it runs.
+extends_documentation_fragment:
+  - etcdops.etcd.snapshot
+requirements:
+  - botocore, for S3 without credentials of its own in the options
+  - zstandard, for compressed snapshots
+  - pyrage, for encrypted snapshots
+seealso:
+  - module: etcdops.etcd.etcd_snapshot
+  - module: etcdops.etcd.etcd_snapshot_info
+author:
+  - The etcdops authors (!UNKNOWN)
+"""
+
+EXAMPLES = r"""
+- name: Restore a member, with etcd stopped
+  etcdops.etcd.etcd_restore:
+    src: /var/backups/etcd/2026-11-16.db
+    data_dir: /var/lib/etcd
+    old_data: /var/lib/etcd.before-restore
+    name: m0
+    peer_urls: ["http://10.0.0.1:2380"]
+    initial_cluster:
+      m0: http://10.0.0.1:2380
+      m1: http://10.0.0.2:2380
+      m2: http://10.0.0.3:2380
+    token: restored-2026-11-16
+"""
+
+RETURN = r"""
+data_dir:
+  description: The member's data directory.
+  returned: success
+  type: str
+  sample: /var/lib/etcd
+snapshot_size:
+  description: The plain snapshot's size in bytes.
+  returned: when it was restored
+  type: int
+  sample: 20512
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreError
+from ansible_collections.etcdops.etcd.plugins.module_utils.fetch import fetch
+from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
+    OPTIONS,
+    end,
+    keys_in,
+    restore_command,
+    run_etcdutl,
+    s3_settings,
+)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["restored", "put_back", "kept"], "default": "restored"},
+            "src": {"type": "str"},
+            "sha256": {"type": "str"},
+            "identity_file": {"type": "path"},
+            "data_dir": {"type": "path", "required": True},
+            "old_data": {"type": "path"},
+            "name": {"type": "str"},
+            "peer_urls": {"type": "list", "elements": "str"},
+            "initial_cluster": {"type": "dict"},
+            "token": {"type": "str", "no_log": False},  # a name, no secret
+            "bump_revision": {"type": "int", "default": 1_000_000_000},
+            "etcdutl": {"type": "str", "default": "etcdutl"},
+            "snapshot": {"type": "path"},
+            **OPTIONS,
+        },
+        required_if=[
+            ("state", "restored", ["src"]),
+            ("state", "put_back", ["old_data"]),
+            ("state", "kept", ["old_data"]),
+        ],
+        supports_check_mode=True,
+    )
+    work = {"restored": _restore, "put_back": _put_back, "kept": _keep}[module.params["state"]]
+    end(module, lambda: work(module), (StoreError, OSError))
+
+
+def _put_back(module: AnsibleModule) -> Result:
+    data, old = Path(module.params["data_dir"]), Path(module.params["old_data"])
+    there = old.exists()
+    if there and not module.check_mode:
+        if data.exists():
+            shutil.rmtree(data)
+        if any(old.iterdir()):
+            old.rename(data)
+        else:  # nothing was there
+            old.rmdir()
+    return {"changed": there, "data_dir": str(data)}
+
+
+def _keep(module: AnsibleModule) -> Result:
+    old = Path(module.params["old_data"])
+    there = old.exists()
+    if there and not module.check_mode:
+        shutil.rmtree(old)
+    return {"changed": there, "data_dir": module.params["data_dir"]}
+
+
+def _restore(module: AnsibleModule) -> Result:
+    params = module.params
+    missing = [name for name in ("name", "peer_urls", "initial_cluster", "token") if not params[name]]
+    if missing and not params["snapshot"]:
+        raise StoreError(f"{', '.join(missing)} must be given, unless there is a snapshot to prepare")
+    data = Path(params["data_dir"])
+    if module.check_mode or (data.exists() and not params["old_data"]):
+        return {"changed": bool(params["old_data"]) or not data.exists(), "data_dir": str(data)}
+    if params["snapshot"]:
+        plain = Path(params["snapshot"])
+        found = _fetch(module, plain)
+        _make_way(data, params["old_data"])
+        return {"changed": True, "data_dir": str(data), **found}
+    data.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".etcd-restore-", dir=data.parent) as folder:
+        plain = Path(folder) / "snapshot.db"
+        found = _fetch(module, plain)
+        # Beside it, and into place when it is whole: a restore that was killed leaves no half of one.
+        made = Path(folder) / "data"
+        options = {
+            "data-dir": made,
+            "name": params["name"],
+            "initial-cluster": ",".join(f"{name}={url}" for name, url in params["initial_cluster"].items()),
+            "initial-advertise-peer-urls": ",".join(params["peer_urls"]),
+            "initial-cluster-token": params["token"],
+        }
+        if params["bump_revision"]:
+            options |= {"bump-revision": params["bump_revision"], "mark-compacted": "true"}
+        run_etcdutl(restore_command(params["etcdutl"], str(plain), options))
+        _make_way(data, params["old_data"])
+        made.rename(data)
+    return {"changed": True, "data_dir": str(data), **found}
+
+
+def _fetch(module: AnsibleModule, plain: Path) -> Result:
+    params = module.params
+    identities = keys_in(params["identity_file"], "identities for encryption")
+    found = fetch(params["src"], plain, s3_settings(params), identities, params["sha256"])
+    return {"snapshot_size": found["snapshot_size"]}
+
+
+def _make_way(data: Path, old_data: str | None) -> None:
+    """Move what is there away; once only, so that a second try does not take its own work for the old data."""
+    if not old_data:
+        return
+    if Path(old_data).exists():
+        if data.exists():
+            shutil.rmtree(data)
+    elif data.exists():
+        data.rename(old_data)
+    else:
+        Path(old_data).mkdir()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+#!/usr/bin/python
+"""Ansible module: what a snapshot holds, and whether it is sound."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcd_snapshot_info
+short_description: Check a snapshot of etcd and tell what it holds
+version_added: "0.1.0"
+description:
+  - Reads a snapshot from a file or an S3-compatible store, decrypts and decompresses it if need be, holds it against
+    the sha256 that it ends in, and has C(etcdutl snapshot status) look at it.
+  - It fails when the snapshot is damaged, cut short or none at all. Whatever way it is stored is seen from its content.
+options:
+  src:
+    description:
+      - Where it is kept, as a path on the machine where the module runs or as C(s3://bucket/key).
+    type: str
+    required: true
+  sha256:
+    description:
+      - What M(etcdops.etcd.etcd_snapshot) returned as RV(etcdops.etcd.etcd_snapshot#module:sha256). If given, it must
+        be that.
+    type: str
+  identity_file:
+    description:
+      - The file with age's private key, if it is encrypted.
+    type: path
+  etcdutl:
+    description:
+      - The program C(etcdutl).
+    type: str
+    default: etcdutl
+  copy:
+    description:
+      - Also write the plain snapshot to this file, over what is there, and leave the check by C(etcdutl) to others.
+    type: path
+attributes:
+  check_mode:
+    support: full
+    description: It only reads; O(copy) is not written.
+  diff_mode:
+    support: N/A
+    description: It changes nothing.
+  platform:
+    support: full
+    platforms: posix
+    description: Where it runs.
+extends_documentation_fragment:
+  - etcdops.etcd.snapshot
+requirements:
+  - botocore, for S3 without credentials of its own in the options
+  - zstandard, for compressed snapshots
+  - pyrage, for encrypted snapshots
+seealso:
+  - module: etcdops.etcd.etcd_snapshot
+  - module: etcdops.etcd.etcd_restore
+author:
+  - The etcdops authors (!UNKNOWN)
+"""
+
+EXAMPLES = r"""
+- name: Is last night's snapshot sound?
+  etcdops.etcd.etcd_snapshot_info:
+    src: /var/backups/etcd/2026-11-16.db
+  register: snapshot
+
+- name: Say what it holds
+  ansible.builtin.debug:
+    msg: "Revision {{ snapshot.revision }}, {{ snapshot.total_keys }} keys"
+"""
+
+RETURN = r"""
+location:
+  description: Where it is kept, as O(src).
+  returned: success
+  type: str
+  sample: /var/backups/etcd/2026-11-16.db
+size:
+  description: Its size in bytes as it is kept.
+  returned: success
+  type: int
+  sample: 20512
+sha256:
+  description: The sha256 of what is kept.
+  returned: success
+  type: str
+  sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+snapshot_size:
+  description: Its size in bytes when plain.
+  returned: success
+  type: int
+  sample: 20512
+hash:
+  description: The hash of its content, as C(etcdutl snapshot status) says.
+  returned: success, without O(copy)
+  type: str
+  sample: cf0550fb
+revision:
+  description: The revision of the key space in it.
+  returned: success, without O(copy)
+  type: int
+  sample: 42
+total_keys:
+  description: How many entries it has, old revisions included.
+  returned: success, without O(copy)
+  type: int
+  sample: 7
+storage_version:
+  description: The version of its storage; empty in 3.5.
+  returned: success, without O(copy)
+  type: str
+  sample: 3.6.0
+"""
+
+import tempfile
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreError
+from ansible_collections.etcdops.etcd.plugins.module_utils.fetch import fetch
+from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
+    OPTIONS,
+    end,
+    keys_in,
+    s3_settings,
+    snapshot_status,
+)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "src": {"type": "str", "required": True},
+            "sha256": {"type": "str"},
+            "identity_file": {"type": "path"},
+            "etcdutl": {"type": "str", "default": "etcdutl"},
+            "copy": {"type": "path"},
+            **OPTIONS,
+        },
+        supports_check_mode=True,
+    )
+    end(module, lambda: _look(module), (StoreError,))
+
+
+def _look(module: AnsibleModule) -> Result:
+    params = module.params
+    identities = keys_in(params["identity_file"], "identities for encryption")
+    settings = s3_settings(params)
+    if params["copy"] and not module.check_mode:
+        return {"changed": True, **fetch(params["src"], Path(params["copy"]), settings, identities, params["sha256"])}
+    with tempfile.TemporaryDirectory(prefix="etcd-snapshot-", dir=module.tmpdir) as folder:
+        plain = Path(folder) / "snapshot.db"
+        found = fetch(params["src"], plain, settings, identities, params["sha256"])
+        return {"changed": False, **found, **snapshot_status(params["etcdutl"], str(plain))}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/python
+# Apache License 2.0 (see LICENSE)
+"""Certificates with which one pod hands a snapshot to others; the key never leaves this process but into a Secret."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcdrestore_transfer
+short_description: Issue the certificates by which an EtcdRestore hands its snapshot from pod to pod
+description:
+  - Makes a certificate, for both ends, in a Secret that goes with the EtcdRestore. One that is there is left as it is.
+  - Nothing of the key is returned or logged.
+author: The etcdops authors
+extends_documentation_fragment:
+  - etcdops.etcd.kube
+  - etcdops.etcd.kube.plan
+"""
+
+EXAMPLES = r"""
+- name: Make them
+  etcdops.etcd.etcdrestore_transfer:
+    namespace: default
+    name: example
+"""
+
+RETURN = r"""
+secret:
+  description: The name of the Secret.
+  type: str
+  returned: always
+"""
+
+from typing import Any
+
+from ansible_collections.etcdops.etcd.plugins.module_utils import kube, pki, serve
+from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import run
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import read
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore_jobs import owner, transfer_name
+
+
+def main() -> None:
+    run(_make)
+
+
+def _make(namespace: str, name: str, write: bool) -> dict[str, Any]:
+    api = kube.connect()
+    resource = api.get("EtcdRestore", namespace, name)
+    if resource is None:
+        return {"changed": False, "secret": ""}
+    restore = read(resource)
+    secret = transfer_name(restore)
+    if api.get("Secret", namespace, secret) is not None:
+        return {"changed": False, "secret": secret}
+    if write:
+        meta = {"namespace": namespace, "name": secret, "ownerReferences": [owner(restore)]}
+        data = pki.transfer_data(serve.NAME)
+        api.create({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data})
+    return {"changed": True, "secret": secret}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Makes a cluster's database large: python -m proof.fill NAMESPACE CLUSTER MIB"""
+
+from __future__ import annotations
+
+import sys
+
+from sandbox import cluster as sandbox
+
+_MIB = 1 << 20
+
+
+def main() -> None:
+    namespace, cluster, size = sys.argv[1:]
+    for number in range(int(size)):
+        put = ("etcdctl", "put", f"ballast-{number}", "--command-timeout=30s")
+        sandbox.kubectl(
+            "exec", "--stdin", f"--namespace={namespace}", f"{cluster}-0", "--", *put, stdin=f"{number % 10}" * _MIB
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyrage
+import pytest
+from ansible_collections.etcdops.etcd.plugins.modules import etcd_restore, etcd_snapshot, etcd_snapshot_info
+
+from sandbox import layout, parts
+
+from ..etcds import HOST, Certificates, Cluster, eventually, free_ports, healthy
+from ..running import Result, fail, run, succeed
+from ..stores import BUCKET, SECRET_KEY, Store
+
+IDENTITY = pyrage.x25519.Identity.generate()
+FORMS: list[dict[str, bool]] = [{}, {"compress": True}, {"encrypt": True}, {"compress": True, "encrypt": True}]
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "identity").write_text(f"# a comment\n{IDENTITY}\n")
+    (tmp_path / "recipients").write_text(f"{IDENTITY.to_public()}\n")
+    return {name: str(tmp_path / name) for name in ("identity", "recipients")}
+
+
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three members with something in them."""
+    cluster = Cluster(layout.ETCD_VERSIONS[1], tmp_path_factory.mktemp("newest"))
+    try:
+        cluster.bootstrap(3)
+        for number in range(50):
+            cluster.client().put(f"key-{number}", f"value-{number}" * 100)
+        yield cluster
+    finally:
+        cluster.end()
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def _etcdutl(version: str) -> str:
+    return str(parts.etcd_binary(version, "etcdutl"))
+
+
+def _save(cluster: Cluster, dest: object, **options: Any) -> Result:
+    arguments: dict[str, Any] = {
+        "endpoints": cluster.endpoints,
+        "dest": str(dest),
+        "etcdutl": _etcdutl(cluster.version),
+    }
+    return succeed(etcd_snapshot, **(arguments | options))
+
+
+def test_a_snapshot_of_every_version(one: Cluster, tmp_path: Path) -> None:
+    dest = tmp_path / "deep" / "one.db"
+    one.client().put("hello", "world")
+    saved = _save(one, dest)
+    content = dest.read_bytes()
+    assert saved["changed"]
+    assert (saved["size"], saved["snapshot_size"]) == (len(content), len(content))
+    assert saved["sha256"] == hashlib.sha256(content).hexdigest()
+    assert hashlib.sha256(content[:-32]).digest() == content[-32:]
+    assert (saved["member"], saved["version"]) == ("m0", one.version)
+    assert saved["cluster_id"] == f"{one.client().members().cluster_id:x}"
+    assert saved["revision"] >= 2
+    info = succeed(etcd_snapshot_info, src=str(dest), sha256=saved["sha256"], etcdutl=_etcdutl(one.version))
+    assert {key: saved[key] for key in ("hash", "revision", "total_keys", "sha256")} == {
+        key: info[key] for key in ("hash", "revision", "total_keys", "sha256")
+    }
+    assert _names(dest.parent) == ["one.db"]
+
+
+def test_nothing_is_overwritten_and_check_mode_writes_nothing(newest: Cluster, tmp_path: Path) -> None:
+    dest = tmp_path / "x.db"
+    assert _save(newest, dest, check=False)["changed"]
+    before = dest.read_bytes()
+    assert not _save(newest, dest)["changed"]
+    assert dest.read_bytes() == before
+    arguments: dict[str, Any] = {"endpoints": newest.endpoints, "dest": str(tmp_path / "y.db")}
+    assert run(etcd_snapshot, check=True, **arguments)["changed"]
+    assert _names(tmp_path) == ["x.db"]
+
+
+def test_a_follower_is_asked(newest: Cluster, tmp_path: Path) -> None:
+    assert _save(newest, tmp_path / "x.db")["member"] != newest.leader().name
+
+
+def test_with_tls(secure: Cluster, certificates: Certificates, tmp_path: Path) -> None:
+    paths: dict[str, Any] = {
+        "ca_cert": certificates.path("ca.crt"),
+        "client_cert": certificates.path("client.crt"),
+        "client_key": certificates.path("client.key"),
+    }
+    assert _save(secure, tmp_path / "x.db", **paths)["size"] > 0
+
+
+def test_with_auth(own: Cluster, tmp_path: Path) -> None:
+    own.enable_auth()
+    assert _save(own, tmp_path / "x.db", username="root", password="root")["size"] > 0
+    arguments: dict[str, Any] = {
+        "endpoints": own.endpoints,
+        "dest": str(tmp_path / "y.db"),
+        "username": "guest",
+        "password": "guest",
+    }
+    assert "permission denied" in fail(etcd_snapshot, **arguments)
+    assert _names(tmp_path) == ["x.db"]
+
+
+@pytest.mark.parametrize(("where", "form"), [(where, form) for where in ("file", "s3") for form in FORMS])
+def test_every_form_comes_back(  # noqa: PLR0913, PLR0917  fixtures are asked for by name
+    newest: Cluster, store: Store, keys: dict[str, str], tmp_path: Path, where: str, form: dict[str, bool]
+) -> None:
+    key = f"{'-'.join(form) or 'plain'}/snapshot"
+    dest = f"s3://{BUCKET}/{key}" if where == "s3" else str(tmp_path / key)
+    options: dict[str, Any] = {"compress": form.get("compress", False)}
+    options |= {"recipients_file": keys["recipients"]} if form.get("encrypt") else {}
+    options |= store.options if where == "s3" else {}
+    copy = tmp_path / "copy.db"
+    saved = _save(newest, dest, copy=str(copy), **options)
+    stored = (store.path(key) if where == "s3" else Path(dest)).read_bytes()
+    assert (saved["size"], saved["sha256"]) == (len(stored), hashlib.sha256(stored).hexdigest())
+    assert (stored == copy.read_bytes()) == (not form)
+    assert (b"value-7" in stored) == (not form)
+    read = store.options if where == "s3" else {}
+    read |= {"identity_file": keys["identity"]} if form.get("encrypt") else {}
+    info = succeed(etcd_snapshot_info, src=dest, etcdutl=_etcdutl(newest.version), **read)
+    assert (info["hash"], info["revision"]) == (saved["hash"], saved["revision"])
+    back = tmp_path / "back.db"
+    assert succeed(etcd_snapshot_info, src=dest, copy=str(back), **read)["changed"]
+    assert back.read_bytes() == copy.read_bytes()
+    deleting: dict[str, Any] = {"dest": dest, "state": "absent", **(store.options if where == "s3" else {})}
+    assert [succeed(etcd_snapshot, **deleting)["changed"] for _ in range(2)] == [True, False]
+
+
+def test_an_identity_does_for_encryption(newest: Cluster, keys: dict[str, str], tmp_path: Path) -> None:
+    _save(newest, tmp_path / "x", identity_file=keys["identity"])
+    assert (tmp_path / "x").read_bytes().startswith(b"age-encryption.org/v1")
+
+
+def test_a_cluster_that_serves_in_a_moment_is_waited_for(own: Cluster, tmp_path: Path) -> None:
+    (member,) = own.members
+    member.freeze()
+    late = threading.Timer(2, member.thaw)
+    late.start()
+    try:
+        assert _save(own, tmp_path / "x.db", timeout=0.5)["size"] > 0
+    finally:
+        late.join()
+
+
+def test_nobody_is_waited_for_for_ever(tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"endpoints": ["http://127.0.0.1:1"], "dest": str(tmp_path / "x.db"), "wait": 1}
+    assert "no voter of the cluster answers" in fail(etcd_snapshot, **arguments)
+    assert _names(tmp_path) == []
+
+
+def test_a_member_that_is_lost_on_the_way_is_replaced_by_another(own_three: Cluster, tmp_path: Path) -> None:
+    if own_three.version != layout.ETCD_VERSIONS[1]:
+        return  # the same code for all
+    for number in range(20):
+        own_three.client(timeout=60).put(f"key-{number}", "x" * 1_000_000)
+    leader = own_three.leader().name
+    victim = next(member for member in own_three.members if member.name != leader)
+    order = [victim.client_url, *(url for url in own_three.endpoints if url != victim.client_url)]
+    dest = tmp_path / "x.db"
+    unfinished = tmp_path / ".x.db.unfinished"
+
+    def kill_when_begun() -> None:
+        eventually(lambda: unfinished.exists() and unfinished.stat().st_size > 1_000_000)
+        victim.kill()
+
+    killer = threading.Thread(target=kill_when_begun)
+    killer.start()
+    saved = succeed(etcd_snapshot, endpoints=order, dest=str(dest), etcdutl=_etcdutl(own_three.version))
+    killer.join()
+    assert saved["snapshot_size"] > 20_000_000
+    assert _names(tmp_path) == ["x.db"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"dest": "s3://nowhere/x"}, "has no bucket nowhere"),
+        ({"s3_secret_key": "wrong"}, "refuses the access key or its secret"),
+        ({"s3_access_key": "nobody"}, "refuses the access key or its secret"),
+        ({"s3_ca_cert": "/etc/ssl/certs/ca-certificates.crt"}, "is not trusted"),
+        ({"s3_endpoint": f"https://{HOST}:{free_ports(1)[0]}"}, "can't be reached"),
+        ({"dest": f"s3://{BUCKET}"}, "names no object"),
+    ],
+)
+def test_what_is_wrong_with_a_store_is_said(
+    newest: Cluster, store: Store, changed: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    report = tmp_path / "report"
+    arguments: dict[str, Any] = {
+        "endpoints": newest.endpoints,
+        "dest": f"s3://{BUCKET}/x",
+        "check": False,
+        "report": str(report),
+    }
+    message = fail(etcd_snapshot, **(arguments | store.options | changed))
+    assert said in message
+    assert SECRET_KEY not in message
+    assert said in report.read_text()
+    assert not store.path("x").exists()
+
+
+def test_a_file_that_can_not_be_written(newest: Cluster) -> None:
+    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest="/dev/full/x", check=False)
+    assert "can't be written" in message
+
+
+def test_a_full_disk(newest: Cluster, tmp_path: Path) -> None:
+    # What is written goes to a device that is always full.
+    (tmp_path / ".x.db.unfinished").symlink_to("/dev/full")
+    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest=str(tmp_path / "x.db"), check=False)
+    assert "there is no room left" in message
+    assert _names(tmp_path) == []
+
+
+def test_what_a_killed_upload_left_is_deleted(store: Store) -> None:
+    from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3  # noqa: PLC0415
+
+    client, uploads = S3(store.settings()), ("GET", BUCKET, "", {"prefix": "left/over", "uploads": ""})
+    client._ask("POST", BUCKET, "left/over", {"uploads": ""})
+    assert b"<Upload>" in client._ask(*uploads)
+    arguments: dict[str, Any] = {"dest": f"s3://{BUCKET}/left/over", "state": "absent", **store.options}
+    assert [succeed(etcd_snapshot, **arguments)["changed"] for _ in range(2)] == [True, False]
+    assert b"<Upload>" not in client._ask(*uploads)
+
+
+def _damaged(path: Path, how: str) -> None:
+    content = bytearray(path.read_bytes())
+    if how == "cut":
+        content = content[: len(content) // 2]
+    elif how == "cut by whole pages":
+        content = content[: -4096 * 3 - 32] + content[-32:]
+    else:
+        content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["cut", "cut by whole pages", "a bit flipped"])
+def test_what_is_damaged_is_refused(newest: Cluster, tmp_path: Path, how: str) -> None:
+    saved = _save(newest, tmp_path / "x.db")
+    _damaged(tmp_path / "x.db", how)
+    etcdutl = _etcdutl(newest.version)
+    message = fail(etcd_snapshot_info, src=str(tmp_path / "x.db"), etcdutl=etcdutl)
+    assert "damaged" in message or "cut short" in message
+    member: dict[str, Any] = {
+        "name": "m0",
+        "peer_urls": ["http://a:1"],
+        "initial_cluster": {"m0": "http://a:1"},
+        "token": "t",
+    }
+    data = tmp_path / "data"
+    fail(etcd_restore, src=str(tmp_path / "x.db"), data_dir=str(data), etcdutl=etcdutl, **member)
+    assert not data.exists()
+    good = _save(newest, tmp_path / "y.db")
+    assert "is not what was stored" in fail(
+        etcd_snapshot_info, src=str(tmp_path / "y.db"), sha256=saved["sha256"][::-1], etcdutl=etcdutl
+    )
+    assert good["sha256"] != ""
+
+
+def test_restored_members_have_the_keys_and_another_identity(one: Cluster, tmp_path: Path) -> None:
+    client = one.client()
+    client.put("precious", "thing")
+    saved = _save(one, tmp_path / "x.db")
+    restored = Cluster(one.version, tmp_path / "restored")
+    restored.folder.mkdir()
+    try:
+        for name in ("m0", "m1", "m2"):
+            restored.prepare(name)
+        initial = {member.name: member.peer_url for member in restored.members}
+        for member in restored.members:
+            arguments: dict[str, Any] = {
+                "src": str(tmp_path / "x.db"),
+                "data_dir": str(restored.folder / member.name),
+                "name": member.name,
+                "peer_urls": [member.peer_url],
+                "initial_cluster": initial,
+                "token": "another",
+                "etcdutl": _etcdutl(one.version),
+            }
+            assert run(etcd_restore, check=True, **arguments)["changed"]
+            assert [succeed(etcd_restore, **arguments)["changed"] for _ in range(2)] == [True, False]
+            restored.start(member, state="existing")
+        eventually(healthy(restored.client()))
+        assert restored.client().get("precious") == b"thing"
+        assert restored.client().members().cluster_id != client.members().cluster_id
+        assert restored.client().status().revision >= saved["revision"] + 1_000_000_000
+    finally:
+        restored.end()
+
+
+def test_old_data_is_moved_away_once_and_put_back(newest: Cluster, tmp_path: Path) -> None:
+    _save(newest, tmp_path / "x.db")
+    data, old, plain = tmp_path / "data", tmp_path / "old", tmp_path / "plain.db"
+    data.mkdir()
+    (data / "precious").touch()
+    prepare: dict[str, Any] = {
+        "src": str(tmp_path / "x.db"),
+        "data_dir": str(data),
+        "old_data": str(old),
+        "snapshot": str(plain),
+    }
+    for _ in range(2):  # a second try finds what the first one has left
+        assert succeed(etcd_restore, **prepare)["changed"]
+        assert (old / "precious").exists()
+        assert not data.exists()
+        data.mkdir()
+        (data / "half").touch()
+    assert plain.read_bytes() == (tmp_path / "x.db").read_bytes()
+    back: dict[str, Any] = {"data_dir": str(data), "old_data": str(old), "state": "put_back"}
+    assert [succeed(etcd_restore, **back)["changed"] for _ in range(2)] == [True, False]
+    assert _names(data) == ["precious"]
+
+    succeed(etcd_restore, **prepare)
+    data.mkdir()
+    keep: dict[str, Any] = {"data_dir": str(data), "old_data": str(old), "state": "kept"}
+    assert [succeed(etcd_restore, **keep)["changed"] for _ in range(2)] == [True, False]
+    assert data.exists()
+    assert not old.exists()
+
+
+def test_where_nothing_was_nothing_is_put_back(newest: Cluster, tmp_path: Path) -> None:
+    _save(newest, tmp_path / "x.db")
+    data, old = tmp_path / "data", tmp_path / "old"
+    succeed(
+        etcd_restore,
+        src=str(tmp_path / "x.db"),
+        data_dir=str(data),
+        old_data=str(old),
+        snapshot=str(tmp_path / "plain.db"),
+    )
+    data.mkdir()
+    succeed(etcd_restore, data_dir=str(data), old_data=str(old), state="put_back")
+    assert not data.exists()
+    assert not old.exists()
