@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from . import desired
-from .loss import GONE
+from .loss import GOING, GONE
 from .manifests import quorum
 from .observed import Join, Observed
 from .plan import WATCHFUL, Phase, Plan, Step
@@ -64,12 +64,15 @@ def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> 
 
 def _repair(case: Case, seat: Seat) -> Plan | None:
     """A voter that is lost for good goes first of all: the others are a quorum of fewer then."""
-    team = case.team
-    if sum(other.serves for other in team.voters) < quorum(team.votes - 1):
+    team = case.team  # it may still serve for a moment
+    others_unwell = [name for name in team.unwell if name != seat.name]
+    if sum(other.serves for other in team.voters if other != seat) < quorum(team.votes - 1):
+        return None
+    if seat.serves and others_unwell:
         return None
     if seat.ordinal >= case.cluster.size:
         return _leave(case, seat, f"Removing {seat.name}: {seat.lost}, and it is not wanted any more.")
-    if team.crowded or team.unwell != [seat.name]:
+    if team.crowded or others_unwell:
         # Nobody may join now, but one who will never come back needs not be waited for.
         plan = _leave(case, seat, f"Removing {seat.name}: {seat.lost}.")
         return replace(plan, phase=Phase.REPAIRING, delete_claims=())
@@ -104,7 +107,7 @@ def _go_on(case: Case, learner: Seat) -> Plan:
         return Plan(phase, "PromotingMember", message, Step.PROMOTE, promote=learner.id, apply=changed)
     if changed:
         return Plan(phase, "AddingMember", f"{name} is a learner now.", Step.UPDATE, apply=changed)
-    if learner.lost not in ("", GONE):  # its pod was there before it was added, and has data of another member
+    if learner.lost not in ("", GONE, GOING):  # its pod was there before it was added, and has data of another member
         message = f"Starting {name} with an empty disk: {learner.lost}."
         return _afresh(case, name, Plan(phase, "ReplacingMember", message, Step.UPDATE))
     if team.unwell:

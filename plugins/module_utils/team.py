@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .etcd import Member
-from .loss import loss
+from .loss import loss, loss_of_claim
 from .observed import Answer, Claim, Observed, Pod
 from .spec import Cluster
 
@@ -86,7 +86,7 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
         name = cluster.pod_name(number)
         pod, claim, member = seen.pod(name), seen.claim(name), ours.get(number)
         proven = pod is not None and pod.template_hash in settings
-        lost = "" if name in well else loss(pod, claim, others_well=proven)
+        lost = loss_of_claim(pod, claim) if name in well else loss(pod, claim, others_well=proven)
         seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost))
     return Team(tuple(seats), tuple(member for number, member in placed if number is None))
 
