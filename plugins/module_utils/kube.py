@@ -189,15 +189,14 @@ class Kube:
             if self._connection.sock is None:
                 self._connection.connect()
             self._connection.sock.sendall(b"".join(map(self._question, left)))
-            incoming = _Incoming(self._connection.sock.makefile("rb", buffering=0))
-            while left:
-                answer = http.client.HTTPResponse(incoming, method="GET")  # type: ignore[arg-type]
-                answer.begin()
-                status, content, ended = answer.status, answer.read(), answer.will_close
-                del left[0]
-                yield status, content
-                if ended:
-                    break
+            with self._connection.sock.makefile("rb", buffering=0) as stream:
+                incoming, ended = _Incoming(stream), False
+                while left and not ended:
+                    answer = http.client.HTTPResponse(incoming, method="GET")  # type: ignore[arg-type]
+                    answer.begin()
+                    status, content, ended = answer.status, answer.read(), answer.will_close
+                    del left[0]
+                    yield status, content
         except (OSError, http.client.HTTPException):
             pass  # said by the next one, if it is no better
         finally:

@@ -166,6 +166,45 @@ def _comparable(result: Any) -> Any:
     return result
 
 
+_IN_WORKER = """
+import multiprocessing
+result['here'] = multiprocessing.parent_process() is not None and multiprocessing.parent_process().pid == os.getppid()
+"""
+_DISTURB = """
+os.environ['LEFT'] = 'over'; os.chdir('/'); sys.argv.append('x'); sys.path.clear(); sys.stdout = sys.stderr = None
+os.close(1); locale.setlocale(locale.LC_ALL, 'C.UTF-8')
+"""
+
+
+def test_a_trusted_module_is_run_in_the_worker(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+    """With the same results, but for what it could see of its process."""
+    special = {"hard exit", "surroundings", "loop", "async"}
+    more = {
+        "where": _try(_IN_WORKER),
+        "where a loop is": _try(_IN_WORKER, loop=[1]),
+        "where a limit is": _try(_IN_WORKER, timeout=20),
+        "disturbs": _try(_DISTURB),
+    }
+    cases = {name: task for name, task in _CASES.items() if name not in special} | more
+    role = make_role(tmp_path / "roles/trusted", _tasks(cases))
+    _write(role, {"library/of_the_role.py": _TRY})
+    env = {"WARM_RUNNER_TRUSTED": "x,ansible_collections.some.thing.plugins.modules"}
+    stock = run_role(playbooks, tmp_path / "run", role, WARM_RUNNER="off", ANSIBLE_COLLECTIONS_PATH=str(collections))
+    before = playbooks.sockets()
+    env["ANSIBLE_COLLECTIONS_PATH"] = str(collections)
+    run_role(playbooks, tmp_path / "run", role, **env)
+    wait_for(lambda: len(playbooks.sockets() - before) == 2)
+    warm = run_role(playbooks, tmp_path / "run", role, **env)
+    results, expected = warm.results(), stock.results()
+    assert set(results) == set(expected) == set(cases)
+    for name in cases.keys() - more.keys():
+        assert _comparable(results[name]) == _comparable(expected[name]), name
+    assert results["where"]["here"] is True
+    assert results["where a limit is"]["here"] is False
+    assert results["where a loop is"]["results"][0]["here"] is False
+    assert set(results["disturbs"]) == set(expected["disturbs"])
+
+
 def test_a_task_that_takes_too_long_is_ended(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
     pids = tmp_path / "pids"
     slow = _try(f"open('{pids}', 'w').write(str(os.getpid())); time.sleep(60)", timeout=1)
