@@ -185,6 +185,8 @@ class Kube:
     def _answers(self, paths: Sequence[str]) -> Iterator[tuple[int, bytes]]:
         """Answers to GET, each as it comes. HTTP lets a server hang up in between: then one goes after the other."""
         left = list(paths)
+        if not left:
+            return
         try:
             if self._connection.sock is None:
                 self._connection.connect()
