@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import functools
 import io
 import locale
 import os
@@ -11,7 +12,7 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
@@ -54,7 +55,7 @@ def run(code: CodeType, path: str, package: str | None = None, must_exit: str = 
     """
     status, interrupted = _script(code, path, package, must_exit)
     threading._shutdown()  # type: ignore[attr-defined]
-    status = _finished(status)
+    status = _finished(status, atexit._run_exitfuncs)
     if interrupted:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -65,9 +66,12 @@ def run_here(code: CodeType, path: str, package: str, must_exit: str = "") -> tu
     """Run a script in this very process, which goes on: exit code, output and error output."""
     streams = [os.open("/dev/null", os.O_RDONLY), os.memfd_create("stdout"), os.memfd_create("stderr")]
     try:
-        with _in_place(streams):
+        with _in_place(streams), _exit_handlers() as at_exit:
             open_streams()
-            status = _finished(_script(code, path, package, must_exit)[0])
+            status, interrupted = _script(code, path, package, must_exit)
+            status = _finished(status, at_exit)
+        if interrupted:  # that was meant for this process
+            raise KeyboardInterrupt
         return status, _content(streams[1]), _content(streams[2])
     finally:
         for fd in streams:
@@ -86,21 +90,13 @@ def start_as_script(path: str, environment: dict[str, str], cwd: str) -> None:
 
 @contextmanager
 def put_back() -> Iterator[None]:
-    """What a script that is run here may change is afterwards as it was before.
-
-    But for exit handlers, because these can't be read: only for a process that runs none, as Ansible's workers do.
-    """
+    """What a script that is run here may change is afterwards as it was before."""
     environment, cwd, culture = dict(os.environ), os.getcwd(), locale.setlocale(locale.LC_ALL)
     names = ("argv", "path", *_STREAMS, *(f"__{name}__" for name in _STREAMS))
     main, values = sys.modules["__main__"], {name: getattr(sys, name) for name in names}
-    finalize: Any = weakref.finalize
-    registry, registered = finalize._registry, finalize._registered_with_atexit
-    atexit._clear()
-    finalize._registry, finalize._registered_with_atexit = {}, False
     try:
         yield
     finally:
-        finalize._registry, finalize._registered_with_atexit = registry, registered
         for name, value in values.items():
             setattr(sys, name, value)
         sys.modules["__main__"] = main
@@ -109,6 +105,33 @@ def put_back() -> Iterator[None]:
         for name in os.environ.keys() - environment.keys():
             del os.environ[name]
         os.environ.update(environment)
+
+
+@contextmanager
+def _exit_handlers() -> Iterator[Callable[[], None]]:
+    """Exit handlers of a script, apart from those of this process; yields how to run them."""
+    finalize: Any = weakref.finalize
+    register, registry, registered = atexit.register, finalize._registry, finalize._registered_with_atexit
+    handlers: list[Callable[[], object]] = []
+
+    def note(handler: Any, *arguments: Any, **keywords: Any) -> Any:
+        handlers.append(functools.partial(handler, *arguments, **keywords))
+        return handler
+
+    def run() -> None:
+        while handlers:
+            try:
+                handlers.pop()()
+            except BaseException as error:
+                sys.excepthook(type(error), error, error.__traceback__)
+
+    finalize._registry, finalize._registered_with_atexit = {}, False
+    atexit.register = note  # type: ignore[assignment]
+    try:
+        yield run
+    finally:
+        atexit.register = register
+        finalize._registry, finalize._registered_with_atexit = registry, registered
 
 
 @contextmanager
@@ -148,9 +171,9 @@ def _script(code: CodeType, path: str, package: str | None, must_exit: str) -> t
     return (status or 0) & 0xFF, interrupted
 
 
-def _finished(status: int) -> int:
+def _finished(status: int, at_exit: Callable[[], None]) -> int:
     """The exit code after the exit handlers and the last output."""
-    atexit._run_exitfuncs()
+    at_exit()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import multiprocessing
 import os
 import selectors
 import signal
@@ -128,8 +129,7 @@ class ActionModule(_stock()):  # type: ignore[misc]
             arguments.encode(),
             {key: str(value) for key, value in environment.items()},
             self._loader.get_basedir(),
-            name.rpartition(".")[0] in shortcuts.trusted()
-            and not (self._task.loop or self._task.until or self._task.timeout),
+            _may_be_here(name.rpartition(".")[0], self._task),
         )
 
 
@@ -156,8 +156,14 @@ def _other_module_utils() -> bool:
     return any(path != core and os.path.isdir(path) for path in module_utils_loader._get_paths(subdirs=False))
 
 
+def _may_be_here(package: str, task: Any) -> bool:
+    """Whether a module needs no fork: this process has nothing else to do meanwhile, and nobody to talk with."""
+    busy = multiprocessing.parent_process() is None and multiprocessing.active_children()
+    return package in shortcuts.trusted() and not (busy or task.loop or task.until or task.timeout)
+
+
 def _run_here(call: Call) -> tuple[int, bytes, bytes]:
-    """In this worker itself, which has no other task: most of a small module's time is memory that a fork copies."""
+    """In this process itself: most of a small module's time is memory that a fork copies."""
     with process.put_back():
         process.start_as_script(call.path, call.environment, call.cwd)
         _expect_module(call)

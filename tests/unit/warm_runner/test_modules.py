@@ -166,9 +166,10 @@ def _comparable(result: Any) -> Any:
     return result
 
 
-_IN_WORKER = """
+_PROCESS = """
 import multiprocessing
-result['here'] = multiprocessing.parent_process() is not None and multiprocessing.parent_process().pid == os.getppid()
+play = multiprocessing.parent_process()
+result['process'] = 'play' if play is None else 'worker' if play.pid == os.getppid() else 'own'
 """
 _DISTURB = """
 os.environ['LEFT'] = 'over'; os.chdir('/'); sys.argv.append('x'); sys.path.clear(); sys.stdout = sys.stderr = None
@@ -176,22 +177,26 @@ os.close(1); locale.setlocale(locale.LC_ALL, 'C.UTF-8')
 """
 
 
-def test_a_trusted_module_is_run_in_the_worker(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+@pytest.mark.parametrize("process", ["worker", "play"])
+def test_a_trusted_module_has_no_process_of_its_own(
+    playbooks: Warm, tmp_path: Path, collections: Path, process: str
+) -> None:
     """With the same results, but for what it could see of its process."""
     special = {"hard exit", "surroundings", "loop", "async"}
     more = {
-        "where": _try(_IN_WORKER),
-        "where a loop is": _try(_IN_WORKER, loop=[1]),
-        "where a limit is": _try(_IN_WORKER, timeout=20),
+        "where": _try(_PROCESS),
+        "where a loop is": _try(_PROCESS, loop=[1]),
+        "where a limit is": _try(_PROCESS, timeout=20),
         "disturbs": _try(_DISTURB),
     }
     cases = {name: task for name, task in _CASES.items() if name not in special} | more
     role = make_role(tmp_path / "roles/trusted", _tasks(cases))
     _write(role, {"library/of_the_role.py": _TRY})
-    env = {"WARM_RUNNER_TRUSTED": "x,ansible_collections.some.thing.plugins.modules"}
-    stock = run_role(playbooks, tmp_path / "run", role, WARM_RUNNER="off", ANSIBLE_COLLECTIONS_PATH=str(collections))
+    trusted = "some.thing.tried,some.thing.collected,some.thing.never_exits," if process == "play" else ""
+    trusted += "ansible_collections.some.thing.plugins.modules"
+    env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_TRUSTED": trusted}
+    stock = run_role(playbooks, tmp_path / "run", role, **env, WARM_RUNNER="off")
     before = playbooks.sockets()
-    env["ANSIBLE_COLLECTIONS_PATH"] = str(collections)
     run_role(playbooks, tmp_path / "run", role, **env)
     wait_for(lambda: len(playbooks.sockets() - before) == 2)
     warm = run_role(playbooks, tmp_path / "run", role, **env)
@@ -199,10 +204,11 @@ def test_a_trusted_module_is_run_in_the_worker(playbooks: Warm, tmp_path: Path, 
     assert set(results) == set(expected) == set(cases)
     for name in cases.keys() - more.keys():
         assert _comparable(results[name]) == _comparable(expected[name]), name
-    assert results["where"]["here"] is True
-    assert results["where a limit is"]["here"] is False
-    assert results["where a loop is"]["results"][0]["here"] is False
+    assert results["where"]["process"] == process
+    assert results["where a limit is"]["process"] == "own"
+    assert results["where a loop is"]["results"][0]["process"] == "own"
     assert set(results["disturbs"]) == set(expected["disturbs"])
+    assert (warm.code, warm.files) == (stock.code, stock.files)
 
 
 def test_a_task_that_takes_too_long_is_ended(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
