@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gettext
 import importlib
 import importlib.metadata
 import io
@@ -31,6 +32,7 @@ class Program:
 
 
 def _preload_runner() -> None:
+    shortcuts.remember_translations(gettext)
     shortcuts.remember_versions(importlib.metadata)
     # It reads the environment and makes a default run's name when it is imported: that is for the fork.
     importlib.import_module("ansible_runner.__main__")
@@ -77,9 +79,10 @@ def _preload_playbook() -> None:
         sys.exit("the configuration depends on the working directory; it is not served warm")
 
     import ansible.cli.playbook
-    import ansible.executor.process.worker
     import ansible.executor.task_queue_manager  # noqa: F401
     from ansible.errors import AnsibleError
+    from ansible.executor.process.worker import WorkerProcess
+    from ansible.executor.task_executor import TaskExecutor
     from ansible.parsing.dataloader import DataLoader
     from ansible.plugins import loader
     from ansible.plugins.strategy import StrategyBase
@@ -104,7 +107,9 @@ def _preload_playbook() -> None:
             print(f"WARM_RUNNER_PRELOAD: {error}", file=sys.stderr)
     constants.config.WARNINGS, constants.config.DEPRECATED = set(noise[0]), noise[1]
     _load_the_file_that_is_meant(loader.PluginLoader)
+    shortcuts.remember_translations(gettext)
     shortcuts.wait_for_results(StrategyBase, AnsibleError)
+    shortcuts.run_trusted_actions_here(WorkerProcess, TaskExecutor)
 
 
 def _settings(constants: Any, cwd: str) -> list[object]:

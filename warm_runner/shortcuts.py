@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import http.client
 import json
@@ -35,6 +36,11 @@ def close_terminals_at_once(pty_process: Any) -> None:
 def remember_versions(metadata: Any) -> None:
     """ansible-runner asks for its own version in each run: a whole description of a package is parsed for that."""
     metadata.version = functools.cache(metadata.version)
+
+
+def remember_translations(gettext: Any) -> None:
+    """Both programs ask for each word of their help, in each run, whether there is a file with translations."""
+    gettext.find = functools.cache(gettext.find)  # languages come from the environment that a server is started for
 
 
 def be_the_client() -> None:
@@ -131,3 +137,34 @@ def wait_for_results(strategy_base: Any, error: Callable[[str], Exception]) -> N
         return processed
 
     strategy_base._wait_on_pending_results = wait
+
+
+def trusted() -> list[str]:
+    """Action plugins, by the names that tasks have for them, and packages of modules: none needs its own process."""
+    return list(filter(None, os.environ.get("WARM_RUNNER_TRUSTED", "").split(",")))
+
+
+def run_trusted_actions_here(worker_process: Any, task_executor: Any) -> None:
+    """A worker is a fork: most of what it costs is the memory that it copies. The play takes simple tasks on itself."""
+    stock_start = worker_process.start
+
+    def start(self: Any) -> None:
+        task = self._task
+        asks_for_more = task.loop or task.until or task.delegate_to or task.async_val or task.timeout
+        if task.action not in trusted() or asks_for_more or os.environ.get("WARM_RUNNER") == "off":
+            stock_start(self)
+            return
+        own = task.copy()  # a fork has copies of all of it
+        try:
+            host, variables = copy.copy(self._host), self._task_vars.copy()
+            context, loader, plugins = self._play_context, self._loader, self._shared_loader_obj
+            executor = task_executor(
+                host, own, variables, context, None, loader, plugins, self._final_q, self._variable_manager
+            )
+            result, fields = executor.run(), own.dump_attrs()
+        except Exception:  # what is wrong is said by the usual way
+            stock_start(self)
+            return
+        self._final_q.send_task_result(self._host.name, task._uuid, result, task_fields=fields)
+
+    worker_process.start = start

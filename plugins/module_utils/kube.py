@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
 import os
 import ssl
 import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 Manifest = dict[str, Any]
+Manifests = list[Manifest]
 
 FIELD_MANAGER = "etcdops"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -48,6 +52,22 @@ class KubeError(Exception):
         self.status = status
 
 
+@dataclass(frozen=True)
+class Asked:
+    """An object by its name, or all that a selector finds."""
+
+    kind: str
+    namespace: str
+    name: str = ""
+    selector: str = ""
+
+    @property
+    def path(self) -> str:
+        if self.name:
+            return _path(self.kind, self.namespace, self.name)
+        return f"{_path(self.kind, self.namespace)}?{urlencode({'labelSelector': self.selector})}"
+
+
 class Kube:
     """One connection to an API server; not for several threads at once."""
 
@@ -69,8 +89,17 @@ class Kube:
         return self._call("GET", _path(kind, namespace, name), absent_ok=True)
 
     def list(self, kind: str, namespace: str, selector: str) -> list[Manifest]:
-        found = self._call("GET", f"{_path(kind, namespace)}?{urlencode({'labelSelector': selector})}")
+        found = self._call("GET", Asked(kind, namespace, selector=selector).path)
         return list((found or {}).get("items", []))
+
+    def read(self, asked: Sequence[Asked]) -> Iterator[Manifests]:
+        """What there is of each, in this order: none or one of a name. Take all of it before anything else is done.
+
+        All questions are sent at once, so that the server is at the next one while we are at its last answer.
+        """
+        for each, (status, content) in zip(asked, self._answers([each.path for each in asked]), strict=True):
+            found = _value("GET", each.path, status, content, absent_ok=bool(each.name))
+            yield [found] if found and each.name else list((found or {}).get("items", []))
 
     def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest | None:
         """The new object, or None when there is one of that name already. Unknown fields are refused."""
@@ -142,15 +171,7 @@ class Kube:
     ) -> Manifest | None:
         data = None if body is None else json.dumps(body).encode()
         status, content = self._send(method, path, data, {"Content-Type": content_type} if data else {})
-        if status == 404 and absent_ok:
-            return None
-        try:
-            value: Manifest = json.loads(content)
-        except ValueError:
-            value = {"message": content.decode(errors="replace")[:500]}
-        if status >= 400:
-            raise KubeError(status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
-        return value
+        return _value(method, path, status, content, absent_ok=absent_ok)
 
     def _send(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
         try:
@@ -160,6 +181,59 @@ class Kube:
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise KubeError(0, f"The Kubernetes API server does not answer: {error or type(error).__name__}") from error
+
+    def _answers(self, paths: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+        """Answers to GET, each as it comes. HTTP lets a server hang up in between: then one goes after the other."""
+        left = list(paths)
+        if not left:
+            return
+        try:
+            if self._connection.sock is None:
+                self._connection.connect()
+            self._connection.sock.sendall(b"".join(map(self._question, left)))
+            with self._connection.sock.makefile("rb", buffering=0) as stream:
+                incoming, ended = _Incoming(stream), False
+                while left and not ended:
+                    answer = http.client.HTTPResponse(incoming, method="GET")  # type: ignore[arg-type]
+                    answer.begin()
+                    status, content, ended = answer.status, answer.read(), answer.will_close
+                    del left[0]
+                    yield status, content
+        except (OSError, http.client.HTTPException):
+            pass  # said by the next one, if it is no better
+        finally:
+            if left:  # nobody may take the answers that are on their way for others
+                self._connection.close()
+        for path in left:
+            yield self._send("GET", path, None, {})
+
+    def _question(self, path: str) -> bytes:
+        host = f"{self._connection.host}:{self._connection.port}"
+        headers = {"Host": host, **self._headers}
+        lines = [f"GET {self._base}/{path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+
+
+class _Incoming(io.BufferedReader):
+    """What comes over a connection: several answers, each of which takes itself for the only one."""
+
+    def makefile(self, _mode: str) -> _Incoming:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+def _value(method: str, path: str, status: int, content: bytes, *, absent_ok: bool) -> Manifest | None:
+    if status == 404 and absent_ok:
+        return None
+    try:
+        value: Manifest = json.loads(content)
+    except ValueError:
+        value = {"message": content.decode(errors="replace")[:500]}
+    if status >= 400:
+        raise KubeError(status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
+    return value
 
 
 def connect() -> Kube:

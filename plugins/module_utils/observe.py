@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -12,11 +12,12 @@ from typing import Any
 
 from . import secrets
 from .etcd import Client, Endpoint, EtcdError, MemberList, Tls, ask_all
-from .kube import Kube, KubeError, Manifest
+from .kube import Asked, Kube, KubeError, Manifest, Manifests
 from .manifests import TEMPLATE_HASH, UID_LABEL
 from .observed import Answer, Claim, Join, Node, Observed, Pod
 from .spec import Cluster
 
+_CLAIM = "PersistentVolumeClaim"
 _TIMEOUT = 1.5  # seconds for one question to a member
 _CRASH_LOOP = timedelta(minutes=1)  # who has run for longer did not end because of what it started with
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
@@ -25,14 +26,15 @@ _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone b
 def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed:
     """A picture of the cluster now. Members are asked while the objects are read."""
     now, operator = datetime.now(UTC), cluster.secret("operator")
-    found = kube.list("Pod", cluster.namespace, cluster.selector)
-    credentials = kube.get("Secret", cluster.namespace, operator) if cluster.tls.enabled else None
+    reading = kube.read(_asked(cluster))
+    found = next(reading)
+    credentials = next(iter(next(reading)), None) if cluster.tls.enabled else None
     with ThreadPoolExecutor(1) as aside:
         asking = aside.submit(_ask, cluster, found, credentials, status.get("clusterID"))
-        objects, claims, certificates = _read(kube, cluster)
+        objects, claims, certificates = _read(reading)
         answers, members = asking.result()
     nodes = _nodes(kube, found, claims, answers)
-    certificates[operator] = credentials
+    certificates |= {operator: credentials} if credentials else {}
     tls_secrets = {name: certificates.get(name) for name in secrets.secret_names(cluster)}
     return Observed(
         now=now,
@@ -70,20 +72,30 @@ def client_tls(secret: Manifest) -> Tls:
     return tls
 
 
-def _read(kube: Kube, cluster: Cluster) -> tuple[dict[str, Manifest], list[Manifest], dict[str, Manifest | None]]:
-    """The objects that make the cluster, its claims, and its Secrets but the operator's own."""
-    names = (
+def _asked(cluster: Cluster) -> list[Asked]:
+    """What is read of Kubernetes, beginning with what the members are asked with."""
+    pods, claims = (Asked(kind, cluster.namespace, selector=cluster.selector) for kind in ("Pod", _CLAIM))
+    objects = (
         ("Service", cluster.peer_service),
         ("Service", cluster.client_service),
         ("ConfigMap", cluster.config_map),
         ("PodDisruptionBudget", cluster.name),
         ("StatefulSet", cluster.name),
     )
-    found = {f"{kind}/{name}": kube.get(kind, cluster.namespace, name) for kind, name in names}
-    claims = kube.list("PersistentVolumeClaim", cluster.namespace, cluster.selector)
-    others = [name for name in secrets.secret_names(cluster) if name != cluster.secret("operator")]
-    own = {name: kube.get("Secret", cluster.namespace, name) for name in others}
-    return {key: value for key, value in found.items() if value}, claims, own
+    operator = [("Secret", cluster.secret("operator"))] if cluster.tls.enabled else []
+    own = [("Secret", name) for name in secrets.secret_names(cluster) if ("Secret", name) not in operator]
+    first, others = (
+        [Asked(kind, cluster.namespace, name) for kind, name in each] for each in (operator, [*objects, *own])
+    )
+    return [pods, *first, claims, *others]
+
+
+def _read(reading: Iterator[Manifests]) -> tuple[dict[str, Manifest], list[Manifest], dict[str, Manifest]]:
+    """The objects that make the cluster, its claims, and its Secrets but the operator's own."""
+    claims = next(reading)
+    found = [each for answer in reading for each in answer]
+    objects = {f"{each['kind']}/{each['metadata']['name']}": each for each in found if each["kind"] != "Secret"}
+    return objects, claims, {each["metadata"]["name"]: each for each in found if each["kind"] == "Secret"}
 
 
 def _ask(

@@ -10,7 +10,7 @@ from .kube import Manifest
 
 # Seconds until the next look. Changes of readiness come as events (playbooks/etcdcluster_nudge.yml), so a settled
 # cluster is looked at only for what makes none.
-SOON, WATCHFUL, SETTLED = 1, 5, 300
+SOON, WATCHFUL, PATIENT, SETTLED = 1, 5, 15, 300
 
 
 class Phase(StrEnum):

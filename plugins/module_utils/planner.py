@@ -11,7 +11,7 @@ from datetime import timedelta
 from . import config, desired, manifests, members
 from .loss import loss
 from .observed import Observed
-from .plan import SETTLED, SOON, WATCHFUL, Phase, Plan, Step
+from .plan import PATIENT, SETTLED, SOON, WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
 from .team import Team, gather, stranger_name
 
@@ -84,12 +84,13 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
             apply=changed,
             delete_pods=stale,
             certificates=bool(seen.certificates.missing),
-            requeue=WATCHFUL,
+            requeue=PATIENT,
         )
     troubles = _troubles(seen, None, pods)
     message = f"Waiting for a quorum: {len(serving)} of {_count(size)} serve.{troubles}"
-    # Readiness comes as an event. To look every second would take the CPU that the members need when there are many.
-    return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message, requeue=WATCHFUL)
+    # Readiness comes as an event. To look often would take the CPU that the members need when there are many.
+    requeue = WATCHFUL if any(pod.ready for pod in seen.pods) else PATIENT
+    return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message, requeue=requeue)
 
 
 def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:

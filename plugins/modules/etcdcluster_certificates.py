@@ -58,7 +58,9 @@ def _issue(namespace: str, name: str, *, write: bool) -> list[str]:
         return []
     cluster = spec.read(resource)
     now, domain = datetime.now(UTC), secrets.cluster_domain()
-    found = {each: api.get("Secret", namespace, each) for each in secrets.secret_names(cluster)}
+    names = secrets.secret_names(cluster)
+    answers = api.read([kube.Asked("Secret", namespace, each) for each in names])
+    found = {each: next(iter(answer), None) for each, answer in zip(names, answers, strict=True)}
     state = secrets.check(cluster, found, domain, now)
     wanted = [*state.missing, *state.due]
     if not write or cluster.tls.mode != "Managed":

@@ -55,24 +55,33 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    objects, create_only = module.params["objects"], module.params["create_only"]
     applied: list[str] = []
     changed = False
     try:
         api = kube.connect()
-        for manifest in module.params["objects"]:
-            meta = manifest["metadata"]
-            if module.params["create_only"]:
+        before = [None] * len(objects) if create_only else _versions(api, objects)
+        for manifest, version in zip(objects, before, strict=True):
+            if create_only:
                 changed |= api.create(manifest, dry_run=module.check_mode) is not None
-                applied.append(f"{manifest['kind']}/{meta['name']}")
-                continue
-            before = api.get(manifest["kind"], meta["namespace"], meta["name"])
-            after = api.apply(manifest, dry_run=module.check_mode)
-            version = (before or {}).get("metadata", {}).get("resourceVersion")
-            changed |= version != after["metadata"].get("resourceVersion")
-            applied.append(f"{manifest['kind']}/{meta['name']}")
+            else:
+                changed |= _version(api.apply(manifest, dry_run=module.check_mode)) != version
+            applied.append(f"{manifest['kind']}/{manifest['metadata']['name']}")
     except kube.KubeError as error:
         module.fail_json(msg=str(error), applied=applied)
     module.exit_json(changed=changed, applied=applied)
+
+
+def _versions(api: kube.Kube, objects: list[kube.Manifest]) -> list[str | None]:
+    """As they are now; None where there is none."""
+    metas = [(manifest["kind"], manifest["metadata"]) for manifest in objects]
+    asked = [kube.Asked(kind, meta["namespace"], meta["name"]) for kind, meta in metas]
+    return [_version(found[0]) if found else None for found in api.read(asked)]
+
+
+def _version(manifest: kube.Manifest) -> str | None:
+    version: str | None = manifest["metadata"].get("resourceVersion")
+    return version
 
 
 if __name__ == "__main__":

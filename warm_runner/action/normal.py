@@ -1,4 +1,4 @@
-"""Runs a Python module in a fork of this process, instead of in a Python of its own.
+"""Runs a Python module in a fork of this process, or in this process itself, instead of in a Python of its own.
 
 Ansible takes this for its own action plugin `normal` when the folder is in ANSIBLE_ACTION_PLUGINS. It is that plugin,
 but for one thing: where the module would be packed, sent through a shell to the very Python that we are, and unpacked
@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import json
-import locale
+import multiprocessing
 import os
 import selectors
 import signal
@@ -33,7 +33,7 @@ from ansible.plugins.loader import module_utils_loader
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 try:
-    from warm_runner import process
+    from warm_runner import process, shortcuts
 finally:
     del sys.path[0]
 
@@ -60,6 +60,7 @@ class Call:
     arguments: bytes
     environment: dict[str, str]
     cwd: str
+    trusted: bool
 
 
 class ActionModule(_stock()):  # type: ignore[misc]
@@ -75,7 +76,7 @@ class ActionModule(_stock()):  # type: ignore[misc]
     def _low_level_execute_command(self, cmd: Any, sudoable: bool = True, in_data: Any = None, **options: Any) -> Any:
         if not isinstance(in_data, Call):
             return super()._low_level_execute_command(cmd, sudoable=sudoable, in_data=in_data, **options)
-        code, output, errors = _run(in_data)
+        code, output, errors = (_run_here if in_data.trusted else _run)(in_data)
         out, err = (to_text(text, errors="surrogate_then_replace") for text in (output, errors))
         return {
             "rc": code,
@@ -128,6 +129,7 @@ class ActionModule(_stock()):  # type: ignore[misc]
             arguments.encode(),
             {key: str(value) for key, value in environment.items()},
             self._loader.get_basedir(),
+            _may_be_here(name.rpartition(".")[0], self._task),
         )
 
 
@@ -152,6 +154,20 @@ def _other_module_utils() -> bool:
     """Whether there are folders from which a packed module would get other module_utils than we import."""
     core = os.path.dirname(basic.__file__)
     return any(path != core and os.path.isdir(path) for path in module_utils_loader._get_paths(subdirs=False))
+
+
+def _may_be_here(package: str, task: Any) -> bool:
+    """Whether a module needs no fork: this process has nothing else to do meanwhile, and nobody to talk with."""
+    busy = multiprocessing.parent_process() is None and multiprocessing.active_children()
+    return package in shortcuts.trusted() and not (busy or task.loop or task.until or task.timeout)
+
+
+def _run_here(call: Call) -> tuple[int, bytes, bytes]:
+    """In this process itself: most of a small module's time is memory that a fork copies."""
+    with process.put_back():
+        process.start_as_script(call.path, call.environment, call.cwd)
+        _expect_module(call)
+        return process.run_here(call.code, call.path, call.package, _NO_EXIT)
 
 
 def _run(call: Call) -> tuple[int, bytes, bytes]:
@@ -198,16 +214,14 @@ def _become_module(call: Call, out: int, err: int) -> NoReturn:
         atexit.register(util._exit_function)  # type: ignore[attr-defined]
         weakref.finalize._registry.clear()  # type: ignore[attr-defined]
         weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
-        # Ansible has set all of it.
-        locale.setlocale(locale.LC_ALL, "C")
-        locale.setlocale(locale.LC_CTYPE, "")
-        os.environ.update({"PWD": call.cwd} | call.environment)  # a shell sets the former
-        os.chdir(call.cwd)
-        del sys.path[0]  # the script's folder
-        sys.argv = [call.path]
-        warnings._global_warnings.clear()
-        warnings._global_deprecations.clear()
-        basic._ANSIBLE_ARGS = call.arguments
+        process.start_as_script(call.path, call.environment, call.cwd)
+        _expect_module(call)
         process.run(call.code, call.path, call.package, _NO_EXIT)
     finally:
         os._exit(1)
+
+
+def _expect_module(call: Call) -> None:
+    warnings._global_warnings.clear()
+    warnings._global_deprecations.clear()
+    basic._ANSIBLE_ARGS = call.arguments

@@ -166,6 +166,51 @@ def _comparable(result: Any) -> Any:
     return result
 
 
+_PROCESS = """
+import multiprocessing
+play = multiprocessing.parent_process()
+result['process'] = 'play' if play is None else 'worker' if play.pid == os.getppid() else 'own'
+"""
+_DISTURB = """
+os.environ['LEFT'] = 'over'; os.chdir('/'); sys.argv.append('x'); sys.path.clear(); sys.stdout = sys.stderr = None
+os.close(1); locale.setlocale(locale.LC_ALL, 'C.UTF-8')
+"""
+
+
+@pytest.mark.parametrize("process", ["worker", "play"])
+def test_a_trusted_module_has_no_process_of_its_own(
+    playbooks: Warm, tmp_path: Path, collections: Path, process: str
+) -> None:
+    """With the same results, but for what it could see of its process."""
+    special = {"hard exit", "surroundings", "loop", "async"}
+    more = {
+        "where": _try(_PROCESS),
+        "where a loop is": _try(_PROCESS, loop=[1]),
+        "where a limit is": _try(_PROCESS, timeout=20),
+        "disturbs": _try(_DISTURB),
+    }
+    cases = {name: task for name, task in _CASES.items() if name not in special} | more
+    role = make_role(tmp_path / "roles/trusted", _tasks(cases))
+    _write(role, {"library/of_the_role.py": _TRY})
+    trusted = "some.thing.tried,some.thing.collected,some.thing.never_exits," if process == "play" else ""
+    trusted += "ansible_collections.some.thing.plugins.modules"
+    env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_TRUSTED": trusted}
+    stock = run_role(playbooks, tmp_path / "run", role, **env, WARM_RUNNER="off")
+    before = playbooks.sockets()
+    run_role(playbooks, tmp_path / "run", role, **env)
+    wait_for(lambda: len(playbooks.sockets() - before) == 2)
+    warm = run_role(playbooks, tmp_path / "run", role, **env)
+    results, expected = warm.results(), stock.results()
+    assert set(results) == set(expected) == set(cases)
+    for name in cases.keys() - more.keys():
+        assert _comparable(results[name]) == _comparable(expected[name]), name
+    assert results["where"]["process"] == process
+    assert results["where a limit is"]["process"] == "own"
+    assert results["where a loop is"]["results"][0]["process"] == "own"
+    assert set(results["disturbs"]) == set(expected["disturbs"])
+    assert (warm.code, warm.files) == (stock.code, stock.files)
+
+
 def test_a_task_that_takes_too_long_is_ended(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
     pids = tmp_path / "pids"
     slow = _try(f"open('{pids}', 'w').write(str(os.getpid())); time.sleep(60)", timeout=1)

@@ -119,6 +119,64 @@ def test_a_dead_worker_is_noticed(playbooks: Warm, tmp_path: Path) -> None:
     assert warm == stock
 
 
+_TELL = """
+import os
+from ansible.plugins.action import ActionBase
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        said = self._task.args.pop('said')
+        task_vars['said'] = task_vars['size'] = 'changed'
+        if said == 'fail':
+            return {'failed': True, 'msg': said}
+        if said == 'raise':
+            raise RuntimeError(said)
+        return {'changed': False, 'said': said}
+"""
+_TELLING = """
+- name: Once
+  tell: {said: "{{ size }}"}
+  register: told
+- name: Again
+  tell: {said: "{{ told.said }} {{ size }} {{ said | default('none') }}"}
+- name: Not now
+  tell: {said: no}
+  when: told.said == 'no'
+- name: In a loop
+  tell: {said: "{{ item }}"}
+  loop: [1, 2]
+- name: Fails
+  tell: {said: fail}
+  ignore_errors: true
+- name: Raises
+  tell: {said: raise}
+  ignore_errors: true
+- name: Undefined
+  tell: {said: "{{ nowhere }}"}
+  ignore_errors: true
+- name: Included
+  ansible.builtin.include_tasks: "{{ 'more' }}.yml"
+- name: Not included
+  ansible.builtin.include_tasks: nowhere.yml
+"""
+
+
+def test_a_trusted_action_is_run_in_the_play(playbooks: Warm, tmp_path: Path) -> None:
+    """With the same events; and what it changes is changed for itself only."""
+    role = make_role(tmp_path / "roles/telling", _TELLING)
+    (role / "tasks/more.yml").write_text("- name: One more\n  tell: {said: more}\n")
+    (role / "action_plugins").mkdir()
+    (role / "action_plugins/tell.py").write_text(_TELL)
+    env = {"WARM_RUNNER_TRUSTED": "tell,ansible.builtin.include_tasks"}
+    stock = run_role(playbooks, tmp_path / "run", role, WARM_RUNNER="off")
+    before = playbooks.sockets()
+    run_role(playbooks, tmp_path / "run", role, **env)
+    wait_for(lambda: len(playbooks.sockets() - before) == 2)
+    warm = run_role(playbooks, tmp_path / "run", role, **env)
+    assert stock.results()["Again"]["said"] == "{{ 1 }} {{ 1 }} none"
+    assert stock.results()["One more"]["said"] == "more"
+    assert warm == stock
+
+
 def test_a_playbook_that_no_server_takes_is_run_all_the_same(playbooks: Warm, tmp_path: Path) -> None:
     """The process that would have become the client becomes the real program, and has a server started."""
     role = make_role(tmp_path / "roles/cold", _SAY)

@@ -95,6 +95,15 @@ def test_a_new_cluster_starts_all_members_at_once() -> None:
     assert first.apply[-1]["kind"] == "StatefulSet"  # last: pods need the rest
 
 
+def test_members_that_start_are_not_disturbed_until_one_is_ready() -> None:
+    """Readiness is an event; only a member that is ready and does not answer is looked at again soon."""
+    starting = _started(serving=0)
+    waiting = replace(starting, pods=tuple(replace(pod, ready=False) for pod in starting.pods))
+    assert plan(CLUSTER, _nothing()).requeue == plan(CLUSTER, waiting).requeue == 15
+    one_ready = replace(waiting, pods=(replace(waiting.pods[0], ready=True), *waiting.pods[1:]))
+    assert plan(CLUSTER, one_ready).requeue == 5
+
+
 def test_one_member_alone_may_be_evicted() -> None:
     first = plan(replace(CLUSTER, size=1), _nothing())
     assert [o["spec"]["minAvailable"] for o in first.apply if o["kind"] == "PodDisruptionBudget"] == [0]
