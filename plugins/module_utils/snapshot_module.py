@@ -109,7 +109,6 @@ def _report(module: AnsibleModule, result: Result) -> None:
 
 
 def _run(command: Sequence[str]) -> tuple[int, str, str]:
-    # Not module.run_command: that forks, and gRPC's threads don't survive a fork.
     try:
         done = subprocess.run(list(command), capture_output=True, text=True, check=False)
     except OSError as error:

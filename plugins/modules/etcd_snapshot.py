@@ -75,7 +75,7 @@ extends_documentation_fragment:
   - etcdops.etcd.etcd
   - etcdops.etcd.snapshot
 requirements:
-  - grpcio
+  - hpack
   - botocore, for S3 without credentials of its own in the options
   - zstandard, for compression
   - pyrage, for encryption
@@ -183,7 +183,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import codec, store
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, Endpoint, EtcdError, Tls
 from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, connection_of, make_module
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot import Channel
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot import snapshot
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
     OPTIONS,
     end,
@@ -280,9 +280,8 @@ def _take(
     with (
         _plain_copy(params) as copy,
         store.writing(where, s3_settings(params)) as target,
-        Channel(Endpoint(seen.url), connection.tls or Tls(), token) as channel,
+        snapshot(Endpoint(seen.url), connection.tls or Tls(), token) as stream,
     ):
-        stream = channel.snapshot()
         source: codec.Reader = _Tee(stream, copy) if copy else stream
         # A plain one is hashed by the stream already.
         plainly = not params["compress"] and not recipients
