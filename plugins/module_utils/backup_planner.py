@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -79,6 +80,24 @@ def outcome(status: dict[str, Any]) -> Phase | None:
     """How it ended; known also while it is deleted, when the phase says so no more."""
     true = {each["type"] for each in status.get("conditions", []) if each["status"] == "True"}
     return Phase.SUCCEEDED if "Complete" in true else Phase.FAILED if "Failed" in true else None
+
+
+def told(name: str, status: dict[str, Any]) -> dict[str, Any]:
+    """What the EtcdCluster is told of a good one."""
+    return {"name": name, "time": status["completionTime"], "revision": status["revision"]}
+
+
+def last_good(besides: Backup, resources: Sequence[Manifest]) -> dict[str, Any] | None:
+    """The newest good EtcdBackup of the same cluster that is left when this one goes, as its cluster is told of it."""
+    found = [
+        told(each["metadata"]["name"], each["status"])
+        for each in resources
+        if each["spec"]["cluster"] == besides.cluster
+        and each["metadata"]["uid"] != besides.uid
+        and "deletionTimestamp" not in each["metadata"]
+        and outcome(each.get("status", {})) is Phase.SUCCEEDED
+    ]
+    return max(found, key=lambda each: (each["time"], each["revision"]), default=None)
 
 
 def plan(backup: Backup, seen: Observed, before: dict[str, Any]) -> Plan:

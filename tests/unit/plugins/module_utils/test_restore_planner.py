@@ -119,7 +119,12 @@ def test_into_a_new_cluster() -> None:
     assert (world.status["revision"], world.status["size"]) == (7, 3)
     world.reconcile()
     assert (world.seen.source, world.seen.jobs) == (None, {})
-    assert world.reconcile().step is world.reconcile().step is Step.IDLE  # there was nothing before
+    world.reconcile()  # where old data would be there is an empty folder
+    assert sorted(world.seen.jobs) == [f"back-tidy-{number}" for number in range(3)]
+    world.finish("tidy")
+    world.reconcile()
+    assert world.seen.jobs == {}
+    assert world.reconcile().step is world.reconcile().step is Step.IDLE
     assert world.phases == [Phase.VERIFYING, Phase.RESTORING, Phase.STARTING, Phase.SUCCEEDED]
     assert world.steps[-2:] == [Step.IDLE, Step.IDLE]
 
