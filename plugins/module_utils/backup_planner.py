@@ -154,8 +154,8 @@ def _follow(backup: Backup, seen: Observed, job: jobs.Job) -> Plan:
         return _complete(backup, seen, job)
     if job.failed:
         saved = job.ended.get("save")
-        # What reported its own failure has left nothing.
-        left = saved is None or saved.code == 0 or "error" not in saved.report
+        # What reported its own failure has left nothing, if it is sure of that.
+        left = saved is None or saved.code == 0 or "error" not in saved.report or saved.report.get("unsure", False)
         return _fail(backup, seen, jobs.in_words(backup.destination, job.why), left=left)
     if job.problem and not job.begun and seen.now - job.started > _STARTING:
         return _fail(backup, seen, job.problem, left=False)

@@ -22,6 +22,10 @@ class StoreError(Exception):
     """What is wrong with a stored snapshot, or with the place for it, in plain words."""
 
 
+class UnsureError(StoreError):
+    """It failed, and yet it may be there."""
+
+
 class Reader(Protocol):
     def read(self, limit: int = ..., /) -> bytes: ...
 

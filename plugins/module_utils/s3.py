@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import http.client
 import os
+import secrets
 import ssl
 import threading
 import time
@@ -24,12 +25,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from .codec import Reader, StoreError
+from .codec import Reader, StoreError, UnsureError
 
 _PART = 5 << 20  # the least that S3 takes; 10000 of them, the most that it takes, are more than etcd can hold
 _AT_ONCE = 2
 _TRIES = 3
 _CONNECTING, _ANSWERING = 5, 60  # seconds
+_ATTEMPT = "x-amz-meta-etcdops-attempt"  # tells whose upload an object came from
 _WRONG_KEY = {
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
@@ -62,29 +64,32 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Content:
-    """What is sent with a request."""
+    """What is sent with a request, and how often at most."""
 
-    body: bytearray = field(default_factory=bytearray, repr=False)
+    body: bytes | bytearray = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
+    tries: int = _TRIES
 
 
 class Refused(Exception):  # noqa: N818  an answer, not a mistake
     """What the store said when it did not do what it was asked for."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
-        self.code, self.message = code, message
+        self.status, self.code, self.message = status, code, message
 
 
 def signed(
-    credentials: Credentials, region: str, request: tuple[str, str, str, str], payload: str, now: datetime
+    credentials: Credentials, region: str, request: tuple[str, str, str, str], given: Mapping[str, str], now: datetime
 ) -> dict[str, str]:
-    """The headers that sign a request: method, host, path and query as they are sent."""
+    """The headers of a request (method, host, path and query as they are sent), signed."""
     method, host, path, query = request
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
-    headers = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": stamp}
+    headers = {"host": host, "x-amz-date": stamp}
     headers |= {"x-amz-security-token": credentials.token} if credentials.token else {}
-    names = ";".join(headers)
+    headers |= {name: value for name, value in given.items() if name.startswith("x-amz-")}
+    headers = dict(sorted(headers.items()))
+    payload, names = given["x-amz-content-sha256"], ";".join(headers)
     canonical = [method, path, query, *(f"{name}:{value}" for name, value in headers.items()), "", names, payload]
     scope = f"{stamp[:8]}/{region}/s3/aws4_request"
     text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256("\n".join(canonical).encode()).hexdigest()])
@@ -93,7 +98,7 @@ def signed(
         key = hmac.digest(key, part.encode(), "sha256")
     signature = hmac.digest(key, text.encode(), "sha256").hex()
     what = f"Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
-    return {**headers, "Authorization": f"AWS4-HMAC-SHA256 {what}"}
+    return {**given, **headers, "Authorization": f"AWS4-HMAC-SHA256 {what}"}
 
 
 class S3:
@@ -133,22 +138,23 @@ class S3:
         """An upload in parts: to be seen when it is whole, gone when it fails."""
         if self.exists(bucket, key):
             raise StoreError(f"s3://{bucket}/{key} exists already, and nothing is ever overwritten")
+        attempt = secrets.token_hex(16)
         with self._said(f"s3://{bucket}/{key}"):
-            begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}))
-            upload_id = begun.get("UploadId", "")
+            begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}, Content(headers={_ATTEMPT: attempt})))
+            upload = {"uploadId": begun.get("UploadId", "")}
 
             def send(number: int, data: bytearray) -> str:
-                return self._send(bucket, key, {"partNumber": str(number), "uploadId": upload_id}, data)
+                return self._send(bucket, key, {"partNumber": str(number), **upload}, data)
 
             try:
                 with ThreadPoolExecutor(_AT_ONCE) as pool:
-                    upload = Upload(send, pool)
-                    yield upload
-                    parts = upload.end()
-                self._complete(bucket, key, upload_id, parts)
+                    parts = Upload(send, pool)
+                    yield parts
+                    listed = parts.end()
+                self._complete(bucket, key, upload, listed, attempt)
             except BaseException:
                 with suppress(Exception):
-                    self._ask("DELETE", bucket, key, {"uploadId": upload_id})
+                    self._ask("DELETE", bucket, key, upload)
                 raise
 
     @contextmanager
@@ -174,21 +180,54 @@ class S3:
         return there or bool(unfinished)
 
     def _send(self, bucket: str, key: str, query: Mapping[str, str], data: bytearray) -> str:
-        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-        answer = self._answer("PUT", bucket, key, query, Content(data, {"Content-MD5": digest}))
+        try:
+            answer = self._answer("PUT", bucket, key, query, Content(data))
+        except Refused as refusal:
+            if "Content-MD5" not in refusal.message:
+                raise
+            # Where objects are locked, AWS wants this besides the sha256 that every request has.
+            digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+            answer = self._answer("PUT", bucket, key, query, Content(data, {"Content-MD5": digest}))
         answer.read()
         return answer.headers.get("ETag", "")
 
-    def _complete(self, bucket: str, key: str, upload_id: str, parts: list[str]) -> None:
+    def _complete(self, bucket: str, key: str, upload: Mapping[str, str], parts: list[str], attempt: str) -> None:
+        """Make the object of its parts. If the answer is lost, the object itself tells whether it was done."""
         listed = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>{etag.replace('&', '&amp;')}</ETag></Part>"
             for number, etag in enumerate(parts, 1)
         )
-        body = bytearray(f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode())
-        said = self._ask("POST", bucket, key, {"uploadId": upload_id}, Content(body, {"If-None-Match": "*"}))
-        answer = _xml(said)
-        if "ETag" not in answer:  # AWS says 200 first, and then how it went
-            raise Refused(answer.get("Code", "InternalError"), answer.get("Message", ""))
+        body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
+        content, lost = Content(body, {"If-None-Match": "*"}, tries=1), False
+        for tried in range(1, _TRIES + 1):
+            try:
+                answer = _xml(self._answer("POST", bucket, key, upload, content).read())
+                if "ETag" not in answer:  # AWS says 200 first, and then how it went
+                    raise Refused(500, answer.get("Code", "InternalError"), answer.get("Message", ""))
+                return
+            except Refused as refusal:
+                if refusal.status < 500 and not lost:
+                    raise
+                problem: Exception = refusal
+            except (OSError, http.client.HTTPException, ElementTree.ParseError) as error:
+                self._forget()
+                problem = error
+            lost = True
+            if self._made_by(bucket, key, attempt):
+                return
+            time.sleep(tried)
+        raise UnsureError(
+            f"{self._where} was asked to complete s3://{bucket}/{key} and did not say whether it did"
+        ) from problem
+
+    def _made_by(self, bucket: str, key: str, attempt: str) -> bool:
+        try:
+            answer = self._answer("HEAD", bucket, key, content=Content(tries=1))
+            answer.read()
+        except (Refused, OSError, http.client.HTTPException):
+            self._forget()
+            return False
+        return answer.headers.get(_ATTEMPT) == attempt
 
     # -- requests
 
@@ -215,26 +254,23 @@ class S3:
                 answer = self._once((method, host, path, text), sent)
             except (OSError, http.client.HTTPException) as error:
                 self._forget()
-                if tried >= _TRIES or isinstance(error, ssl.SSLCertVerificationError):
+                if tried >= sent.tries or isinstance(error, ssl.SSLCertVerificationError):
                     raise
             else:
                 if answer.status < 300:
                     return answer
                 refusal = _refused(answer)
-                if tried >= _TRIES or answer.status < 500:
+                if tried >= sent.tries or answer.status < 500:
                     raise refusal
             time.sleep(tried)
 
     def _once(self, request: tuple[str, str, str, str], content: Content) -> http.client.HTTPResponse:
         method, host, path, query = request
         assert self._credentials  # noqa: S101
-        # A part has an MD5 of its own, inside TLS.
-        unsigned = self._secure and "Content-MD5" in content.headers
-        payload = "UNSIGNED-PAYLOAD" if unsigned else hashlib.sha256(content.body).hexdigest()
-        headers = signed(self._credentials, self._region, request, payload, datetime.now(UTC))
+        given = {**content.headers, "x-amz-content-sha256": hashlib.sha256(content.body).hexdigest()}
+        headers = signed(self._credentials, self._region, request, given, datetime.now(UTC))
         connection = self._connection(host)
-        body = content.body or None
-        connection.request(method, f"{path}?{query}" if query else path, body, {**headers, **content.headers})
+        connection.request(method, f"{path}?{query}" if query else path, content.body or None, headers)
         return connection.getresponse()
 
     def _connection(self, host: str) -> http.client.HTTPConnection:
@@ -342,7 +378,7 @@ def _refused(answer: http.client.HTTPResponse) -> Refused:
         said = _xml(answer.read())
     except ElementTree.ParseError:  # a HEAD has none
         said = {}
-    return Refused(said.get("Code", str(answer.status)), said.get("Message", answer.reason))
+    return Refused(answer.status, said.get("Code", str(answer.status)), said.get("Message", answer.reason))
 
 
 def _xml(content: bytes) -> dict[str, str]:

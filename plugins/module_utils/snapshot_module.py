@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, env_fallback
 
-from .codec import StoreError
+from .codec import StoreError, UnsureError
 from .module import Result
 from .s3 import Settings
 
@@ -94,7 +94,7 @@ def end(module: AnsibleModule, work: Callable[[], Result], errors: tuple[type[Ex
     try:
         result = work()
     except errors as error:
-        _report(module, {"error": str(error)[:_REPORT_LIMIT]})
+        _report(module, {"error": str(error)[:_REPORT_LIMIT], "unsure": isinstance(error, UnsureError)})
         module.fail_json(msg=str(error))
     except Exception as error:  # a mistake of ours, but it must not go unsaid
         _report(module, {"error": f"{type(error).__name__}: {error}"[:_REPORT_LIMIT]})
