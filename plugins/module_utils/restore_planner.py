@@ -330,7 +330,7 @@ def _finished(restore: Restore, seen: Observed, before: dict[str, Any], phase: P
         left.append(restore_jobs.source_name(restore))
     if left:
         return replace(going, step=Step.TIDY, delete_jobs=tuple(left))
-    if phase is Phase.FAILED or cluster is None or before.get("tidied"):
+    if phase is Phase.FAILED or not restore.in_place or cluster is None or before.get("tidied"):
         return done
     names = _jobs_on_volumes(restore, seen, cluster, "tidy", size)
     if missing := [each for each, name in names.items() if name not in seen.jobs]:

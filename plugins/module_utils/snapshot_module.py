@@ -24,6 +24,7 @@ OPTIONS: dict[str, Any] = {
     "s3_secret_key": {"type": "str", "no_log": True, "fallback": (env_fallback, ["AWS_SECRET_ACCESS_KEY"])},
     "report": {"type": "path"},
 }
+FETCH_OPTIONS: dict[str, Any] = {"sha256": {"type": "str"}, "identity_file": {"type": "path"}}
 _REPORT_LIMIT = 3000  # Kubernetes keeps 4096 bytes of a termination message
 
 

@@ -67,10 +67,6 @@ attributes:
   diff_mode:
     support: none
     description: Snapshots are not compared.
-  platform:
-    support: full
-    platforms: posix
-    description: Where it runs.
 extends_documentation_fragment:
   - etcdops.etcd.etcd
   - etcdops.etcd.snapshot

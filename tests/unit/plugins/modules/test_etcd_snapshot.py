@@ -331,6 +331,24 @@ def test_old_data_is_moved_away_once_and_put_back(newest: Cluster, tmp_path: Pat
     assert not old.exists()
 
 
+def test_what_an_earlier_try_has_left_is_overwritten_if_it_may_be(newest: Cluster, tmp_path: Path) -> None:
+    _save(newest, tmp_path / "x.db")
+    volume = tmp_path / "volume"
+    (volume / "data" / "half").mkdir(parents=True)
+    arguments: dict[str, Any] = {
+        "src": str(tmp_path / "x.db"),
+        "data_dir": str(volume / "data"),
+        "snapshot": str(tmp_path / "plain.db"),
+    }
+    assert not succeed(etcd_restore, **arguments)["changed"]
+    assert _names(volume / "data") == ["half"]
+    assert run(etcd_restore, check=True, overwrite=True, **arguments)["changed"]
+    assert succeed(etcd_restore, overwrite=True, **arguments)["changed"]
+    assert _names(volume) == []
+    assert succeed(etcd_restore, overwrite=True, **arguments)["changed"]
+    assert _names(volume) == []  # on a new volume nothing is left but the data that is made next
+
+
 def test_where_nothing_was_nothing_is_put_back(newest: Cluster, tmp_path: Path) -> None:
     _save(newest, tmp_path / "x.db")
     data, old = tmp_path / "data", tmp_path / "old"
