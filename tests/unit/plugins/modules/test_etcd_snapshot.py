@@ -8,6 +8,7 @@ from typing import Any
 
 import pyrage
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils import http2
 from ansible_collections.etcdops.etcd.plugins.modules import etcd_restore, etcd_snapshot, etcd_snapshot_info
 
 from sandbox import layout, parts
@@ -180,6 +181,37 @@ def test_a_member_that_is_lost_on_the_way_is_replaced_by_another(own_three: Clus
     killer.start()
     saved = succeed(etcd_snapshot, endpoints=order, dest=str(dest), etcdutl=_etcdutl(own_three.version))
     killer.join()
+    assert saved["snapshot_size"] > 20_000_000
+    assert _names(tmp_path) == ["x.db"]
+
+
+def test_a_member_that_freezes_on_the_way_is_given_up(
+    own_three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if own_three.version != layout.ETCD_VERSIONS[1]:
+        return  # the same code for all
+    monkeypatch.setattr(http2, "_SILENCE", 0.5)
+    monkeypatch.setattr(http2, "_WINDOW", 1 << 17)  # so that it has not sent all of it before it freezes
+    for number in range(20):
+        own_three.client(timeout=60).put(f"key-{number}", "x" * 1_000_000)
+    leader = own_three.leader().name
+    victim = next(member for member in own_three.members if member.name != leader)
+    order = [victim.client_url, *(url for url in own_three.endpoints if url != victim.client_url)]
+    unfinished = tmp_path / ".x.db.unfinished"
+
+    def freeze_when_begun() -> None:
+        eventually(lambda: unfinished.exists() and unfinished.stat().st_size > 1_000_000)
+        victim.freeze()
+
+    freezer = threading.Thread(target=freeze_when_begun)
+    freezer.start()
+    try:
+        dest, etcdutl = str(tmp_path / "x.db"), _etcdutl(own_three.version)
+        saved = succeed(etcd_snapshot, endpoints=order, dest=dest, etcdutl=etcdutl)
+    finally:
+        freezer.join()
+        victim.thaw()
+    assert saved["member"] != victim.name
     assert saved["snapshot_size"] > 20_000_000
     assert _names(tmp_path) == ["x.db"]
 
