@@ -217,8 +217,8 @@ def unpadded(payload: memoryview) -> memoryview:
 
 
 def messages(pieces: Iterable[memoryview]) -> Iterator[memoryview]:
-    """gRPC's messages, put together from pieces that may be cut anywhere."""
-    prefix, message, filled = bytearray(), memoryview(b""), 0
+    """gRPC's messages, put together from pieces that may be cut anywhere. One is good until the next is asked for."""
+    prefix, buffer, message, filled = bytearray(), bytearray(), memoryview(b""), 0
     for piece in pieces:
         start = 0
         while start < len(piece):
@@ -228,7 +228,9 @@ def messages(pieces: Iterable[memoryview]) -> Iterator[memoryview]:
                 start += len(more)
                 if len(prefix) < _PREFIX.size:
                     break
-                message, filled = memoryview(bytearray(_size(prefix))), 0
+                size = _size(prefix)
+                buffer = buffer if len(buffer) >= size else bytearray(size)
+                message, filled = memoryview(buffer)[:size], 0
             more = piece[start : start + len(message) - filled]
             message[filled : filled + len(more)] = more
             start += len(more)

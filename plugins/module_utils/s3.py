@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import http.client
 import os
+import queue
 import secrets
 import ssl
 import threading
@@ -66,7 +67,7 @@ class Credentials:
 class Content:
     """What is sent with a request, and how often at most."""
 
-    body: bytes | bytearray = field(default=b"", repr=False)
+    body: bytes | memoryview = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
     tries: int = _TRIES
 
@@ -143,7 +144,7 @@ class S3:
             begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}, Content(headers={_ATTEMPT: attempt})))
             upload = {"uploadId": begun.get("UploadId", "")}
 
-            def send(number: int, data: bytearray) -> str:
+            def send(number: int, data: memoryview) -> str:
                 return self._send(bucket, key, {"partNumber": str(number), **upload}, data)
 
             try:
@@ -179,7 +180,7 @@ class S3:
                 self._ask("DELETE", bucket, key, {"uploadId": upload})
         return there or bool(unfinished)
 
-    def _send(self, bucket: str, key: str, query: Mapping[str, str], data: bytearray) -> str:
+    def _send(self, bucket: str, key: str, query: Mapping[str, str], data: memoryview) -> str:
         try:
             answer = self._answer("PUT", bucket, key, query, Content(data))
         except Refused as refusal:
@@ -323,31 +324,46 @@ class S3:
 
 
 class Upload:
-    """Collects bytes into parts and sends a few of them side by side."""
+    """Collects bytes into parts and sends a few of them side by side. The memory of one that was sent is used again."""
 
-    def __init__(self, send: Callable[[int, bytearray], str], pool: ThreadPoolExecutor) -> None:
+    def __init__(self, send: Callable[[int, memoryview], str], pool: ThreadPoolExecutor) -> None:
         self._send = send
         self._pool = pool
-        self._part = bytearray()
         self._parts: list[Future[str]] = []
+        self._free: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
+        for _ in range(_AT_ONCE):
+            self._free.put(memoryview(bytearray(_PART)))
+        self._part, self._filled = memoryview(bytearray(_PART)), 0
 
-    def write(self, data: bytes) -> int:
-        self._part += data
-        if len(self._part) >= _PART:
-            self._flush()
+    def write(self, data: bytes | memoryview) -> int:
+        rest = memoryview(data)
+        while rest:
+            if self._filled == _PART:
+                self._flush()
+            piece = rest[: _PART - self._filled]
+            self._part[self._filled : self._filled + len(piece)] = piece
+            self._filled += len(piece)
+            rest = rest[len(piece) :]
         return len(data)
 
     def end(self) -> list[str]:
         """What the store calls each part."""
-        if self._part or not self._parts:
+        if self._filled or not self._parts:
             self._flush()
         return [part.result() for part in self._parts]
 
     def _flush(self) -> None:
-        if len(self._parts) >= _AT_ONCE:  # no more in memory than are under way; and a failure is heard of early
-            self._parts[-_AT_ONCE].result()
-        part, self._part = self._part, bytearray()
-        self._parts.append(self._pool.submit(self._send, len(self._parts) + 1, part))
+        self._parts.append(self._pool.submit(self._sent, len(self._parts) + 1, self._part, self._filled))
+        self._part, self._filled = self._free.get(), 0  # no more in memory than are under way
+        for part in self._parts[-_AT_ONCE - 1 :]:  # a failure is heard of early
+            if part.done():
+                part.result()
+
+    def _sent(self, number: int, part: memoryview, size: int) -> str:
+        try:
+            return self._send(number, part[:size])
+        finally:
+            self._free.put(part)
 
 
 class _Body:

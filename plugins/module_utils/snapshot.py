@@ -15,7 +15,6 @@ from .http2 import Call
 
 _METHOD = "/etcdserverpb.Maintenance/Snapshot"
 _REMAINING, _BLOB = 2, 3  # fields of SnapshotResponse
-_BATCH = 1 << 20
 _DIGEST = hashlib.sha256().digest_size  # a snapshot ends in the sha256 of what precedes it
 
 
@@ -26,17 +25,31 @@ class Stream:
         self._blobs = blobs
         self._endpoint = endpoint
         self._hash = hashlib.sha256()
-        self._rest = b""
+        self._blob = memoryview(b"")  # what is left of the last one
         self._trailer = b""
         self._database = -1  # size without the trailer; the first answer tells
         self.size = 0  # what was read so far
 
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer as far as there is something; 0 at the end of a snapshot that is whole."""
+        filled = 0
+        while filled < len(buffer) and self._more():
+            piece = self._blob[: len(buffer) - filled]
+            buffer[filled : filled + len(piece)] = piece
+            self._blob = self._blob[len(piece) :]
+            filled += len(piece)
+        left = max(0, self._database - self.size)
+        self._hash.update(buffer[: min(left, filled)])  # at once: in small pieces it takes longer
+        self._trailer += buffer[min(left, filled) : filled]
+        self.size += filled
+        if not filled and (self.size != self._database + _DIGEST or self._trailer != self._hash.digest()):
+            raise EtcdError(UNAVAILABLE, "the snapshot ended early or was damaged on its way", self._endpoint)
+        return filled
+
     def read(self, limit: int = 1 << 20) -> bytes:
-        """At most so many bytes; none at the end of a snapshot that is whole."""
-        if not self._rest:
-            self._rest = self._next()
-        piece, self._rest = self._rest[:limit], self._rest[limit:]
-        return piece
+        """The same for those who have no buffer."""
+        buffer = memoryview(bytearray(limit))
+        return bytes(buffer[: self.readinto(buffer)])
 
     @property
     def sha256(self) -> str:
@@ -45,22 +58,15 @@ class Stream:
         whole.update(self._trailer)
         return whole.hexdigest()
 
-    def _next(self) -> bytes:
-        """The next answers, several at a time: etcd sends 32 KiB in each."""
-        pieces, before, left = [], self.size, self._database - self.size
-        for remaining, blob in self._blobs:
+    def _more(self) -> bool:
+        while not self._blob:
+            found = next(self._blobs, None)
+            if found is None:
+                return False
+            remaining, self._blob = found
             if self._database < 0:
-                self._database = left = remaining + len(blob)
-            pieces.append(blob)
-            self.size += len(blob)
-            if self.size - before >= _BATCH:
-                break
-        data = b"".join(pieces)
-        if not data and (self.size != self._database + _DIGEST or self._trailer != self._hash.digest()):
-            raise EtcdError(UNAVAILABLE, "the snapshot ended early or was damaged on its way", self._endpoint)
-        self._hash.update(memoryview(data)[:left])
-        self._trailer += data[left:]
-        return data
+                self._database = remaining + len(self._blob)
+        return True
 
 
 @contextmanager

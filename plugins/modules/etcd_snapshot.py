@@ -278,7 +278,7 @@ def _take(
         store.writing(where, s3_settings(params)) as target,
         snapshot(Endpoint(seen.url), connection.tls or Tls(), token) as stream,
     ):
-        source: codec.Reader = _Tee(stream, copy) if copy else stream
+        source: codec.Filler = _Tee(stream, copy) if copy else stream
         # A plain one is hashed by the stream already.
         plainly = not params["compress"] and not recipients
         stored = None if plainly else store.Hashed(target)
@@ -322,9 +322,14 @@ def _existing(folder: Path) -> Path:
 class _Tee:
     """Reads, and writes what it reads to a file as well."""
 
-    def __init__(self, source: codec.Reader, file: Any) -> None:
+    def __init__(self, source: codec.Filler, file: Any) -> None:
         self._source = source
         self._file = file
+
+    def readinto(self, buffer: memoryview) -> int:
+        size = self._source.readinto(buffer)
+        self._file.write(buffer[:size])
+        return size
 
     def read(self, limit: int = 1 << 20) -> bytes:
         data = self._source.read(limit)
