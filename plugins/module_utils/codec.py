@@ -26,6 +26,10 @@ class UnsureError(StoreError):
     """It failed, and yet it may be there."""
 
 
+class BrokenError(StoreError):
+    """What was sent in one request did not arrive; in parts it may."""
+
+
 class Reader(Protocol):
     def read(self, limit: int = ..., /) -> bytes: ...
 
@@ -159,7 +163,7 @@ class _Plain:
         return zstandard.ZstdDecompressor().stream_writer(checked, closefd=False)
 
     @staticmethod
-    def _forward(target: Writer, data: bytes) -> None:
+    def _forward(target: Writer, data: bytes | memoryview) -> None:
         if isinstance(target, _Checked):
             target.write(data)
             return

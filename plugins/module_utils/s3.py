@@ -11,14 +11,13 @@ import hashlib
 import hmac
 import http.client
 import os
-import queue
 import secrets
 import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,12 +25,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from .codec import Reader, StoreError, UnsureError
+from .codec import BrokenError, Reader, StoreError, UnsureError, Writer
+from .s3_upload import AT_ONCE, LARGEST, Upload, Whole
 
-_PART = 5 << 20  # the least that S3 takes; 10000 of them, the most that it takes, are more than etcd can hold
-_AT_ONCE = 2
 _TRIES = 3
 _CONNECTING, _ANSWERING = 5, 60  # seconds
+_SHA256 = "x-amz-content-sha256"
 _ATTEMPT = "x-amz-meta-etcdops-attempt"  # tells whose upload an object came from
 _WRONG_KEY = {
     "InvalidAccessKeyId",
@@ -90,7 +89,7 @@ def signed(
     headers |= {"x-amz-security-token": credentials.token} if credentials.token else {}
     headers |= {name: value for name, value in given.items() if name.startswith("x-amz-")}
     headers = dict(sorted(headers.items()))
-    payload, names = given["x-amz-content-sha256"], ";".join(headers)
+    payload, names = given[_SHA256], ";".join(headers)
     canonical = [method, path, query, *(f"{name}:{value}" for name, value in headers.items()), "", names, payload]
     scope = f"{stamp[:8]}/{region}/s3/aws4_request"
     text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256("\n".join(canonical).encode()).hexdigest()])
@@ -135,28 +134,75 @@ class S3:
         return True
 
     @contextmanager
-    def writing(self, bucket: str, key: str) -> Iterator[Upload]:
-        """An upload in parts: to be seen when it is whole, gone when it fails."""
+    def writing(self, bucket: str, key: str, size: int | None = None) -> Iterator[Writer]:
+        """Something to write an object to: to be seen when it is whole, gone when it fails.
+
+        With a size it goes in one request, if it can; BrokenError then says that it is worth a try without.
+        """
         if self.exists(bucket, key):
             raise StoreError(f"s3://{bucket}/{key} exists already, and nothing is ever overwritten")
+        # What is sent in one piece can't be hashed before: only where TLS sees to it that it arrives as it is.
+        whole = size is not None and self._secure and size <= LARGEST
+        way = self._whole(bucket, key, size or 0) if whole else self._in_parts(bucket, key)
+        with self._said(f"s3://{bucket}/{key}"), way as writer:
+            yield writer
+
+    @contextmanager
+    def _whole(self, bucket: str, key: str, size: int) -> Iterator[Whole]:
         attempt = secrets.token_hex(16)
-        with self._said(f"s3://{bucket}/{key}"):
-            begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}, Content(headers={_ATTEMPT: attempt})))
-            upload = {"uploadId": begun.get("UploadId", "")}
+        request = ("PUT", *self._target(bucket, key), "")
+        given = {"Content-Length": str(size), "If-None-Match": "*", _ATTEMPT: attempt, _SHA256: "UNSIGNED-PAYLOAD"}
+        try:
+            whole = Whole(self._begun(request, given), size)
+            yield whole
+            self._put(whole, bucket, key, attempt)
+        finally:
+            self._forget()  # if it was not all sent, that is how the store hears of it
 
-            def send(number: int, data: memoryview) -> str:
-                return self._send(bucket, key, {"partNumber": str(number), **upload}, data)
+    def _begun(self, request: tuple[str, str, str, str], given: Mapping[str, str]) -> http.client.HTTPConnection:
+        """A connection over which a request has been begun: its body comes next."""
+        method, host, path, _ = request
+        connection = self._connection(host)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self._signed(request, given).items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        return connection
 
-            try:
-                with ThreadPoolExecutor(_AT_ONCE) as pool:
-                    parts = Upload(send, pool)
-                    yield parts
-                    listed = parts.end()
-                self._complete(bucket, key, upload, listed, attempt)
-            except BaseException:
-                with suppress(Exception):
-                    self._ask("DELETE", bucket, key, upload)
-                raise
+    def _put(self, whole: Whole, bucket: str, key: str, attempt: str) -> None:
+        try:
+            answer = whole.end()
+            if answer.status < 300:
+                return
+            refusal = _refused(answer)
+            if refusal.status == 412:
+                raise refusal
+            problem: Exception = refusal
+        except (OSError, http.client.HTTPException) as error:
+            problem = error
+        self._forget()
+        if not self._made_by(bucket, key, attempt):
+            raise BrokenError(f"{self._where} did not take s3://{bucket}/{key}: {problem}") from problem
+
+    @contextmanager
+    def _in_parts(self, bucket: str, key: str) -> Iterator[Upload]:
+        attempt = secrets.token_hex(16)
+        begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}, Content(headers={_ATTEMPT: attempt})))
+        upload = {"uploadId": begun.get("UploadId", "")}
+
+        def send(number: int, data: memoryview) -> str:
+            return self._send(bucket, key, {"partNumber": str(number), **upload}, data)
+
+        try:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                parts = Upload(send, pool)
+                yield parts
+                listed = parts.end()
+            self._complete(bucket, key, upload, listed, attempt)
+        except BaseException:
+            with suppress(Exception):
+                self._ask("DELETE", bucket, key, upload)
+            raise
 
     @contextmanager
     def reading(self, bucket: str, key: str) -> Iterator[Reader]:
@@ -244,8 +290,7 @@ class S3:
         content: Content | None = None,
     ) -> http.client.HTTPResponse:
         """What the store answers when it does what it is asked for; Refused when it doesn't."""
-        host = self._host if self._path_style else f"{bucket}.{self._host}"
-        path = "/" + urllib.parse.quote(f"{bucket}/{key}" if self._path_style else key, safe="/-_.~")
+        host, path = self._target(bucket, key)
         pairs = sorted((query or {}).items())
         text = "&".join(f"{name}={urllib.parse.quote(value, safe='-_.~')}" for name, value in pairs)
         sent, tried = content or Content(), 0
@@ -265,14 +310,21 @@ class S3:
                     raise refusal
             time.sleep(tried)
 
+    def _target(self, bucket: str, key: str) -> tuple[str, str]:
+        """Host and path."""
+        host = self._host if self._path_style else f"{bucket}.{self._host}"
+        return host, "/" + urllib.parse.quote(f"{bucket}/{key}" if self._path_style else key, safe="/-_.~")
+
     def _once(self, request: tuple[str, str, str, str], content: Content) -> http.client.HTTPResponse:
         method, host, path, query = request
-        assert self._credentials  # noqa: S101
-        given = {**content.headers, "x-amz-content-sha256": hashlib.sha256(content.body).hexdigest()}
-        headers = signed(self._credentials, self._region, request, given, datetime.now(UTC))
+        headers = self._signed(request, {**content.headers, _SHA256: hashlib.sha256(content.body).hexdigest()})
         connection = self._connection(host)
         connection.request(method, f"{path}?{query}" if query else path, content.body or None, headers)
         return connection.getresponse()
+
+    def _signed(self, request: tuple[str, str, str, str], given: Mapping[str, str]) -> dict[str, str]:
+        assert self._credentials  # noqa: S101
+        return signed(self._credentials, self._region, request, given, datetime.now(UTC))
 
     def _connection(self, host: str) -> http.client.HTTPConnection:
         found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
@@ -321,49 +373,6 @@ class S3:
         if code in ("PreconditionFailed", "ConditionalRequestConflict"):
             return f"{what} exists already, and nothing is ever overwritten"
         return f"{self._where} refuses {what}: {message or code} ({code})"
-
-
-class Upload:
-    """Collects bytes into parts and sends a few of them side by side. The memory of one that was sent is used again."""
-
-    def __init__(self, send: Callable[[int, memoryview], str], pool: ThreadPoolExecutor) -> None:
-        self._send = send
-        self._pool = pool
-        self._parts: list[Future[str]] = []
-        self._free: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
-        for _ in range(_AT_ONCE):
-            self._free.put(memoryview(bytearray(_PART)))
-        self._part, self._filled = memoryview(bytearray(_PART)), 0
-
-    def write(self, data: bytes | memoryview) -> int:
-        rest = memoryview(data)
-        while rest:
-            if self._filled == _PART:
-                self._flush()
-            piece = rest[: _PART - self._filled]
-            self._part[self._filled : self._filled + len(piece)] = piece
-            self._filled += len(piece)
-            rest = rest[len(piece) :]
-        return len(data)
-
-    def end(self) -> list[str]:
-        """What the store calls each part."""
-        if self._filled or not self._parts:
-            self._flush()
-        return [part.result() for part in self._parts]
-
-    def _flush(self) -> None:
-        self._parts.append(self._pool.submit(self._sent, len(self._parts) + 1, self._part, self._filled))
-        self._part, self._filled = self._free.get(), 0  # no more in memory than are under way
-        for part in self._parts[-_AT_ONCE - 1 :]:  # a failure is heard of early
-            if part.done():
-                part.result()
-
-    def _sent(self, number: int, part: memoryview, size: int) -> str:
-        try:
-            return self._send(number, part[:size])
-        finally:
-            self._free.put(part)
 
 
 class _Body:

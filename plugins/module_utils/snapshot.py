@@ -30,6 +30,13 @@ class Stream:
         self._database = -1  # size without the trailer; the first answer tells
         self.size = 0  # what was read so far
 
+    @property
+    def length(self) -> int:
+        """What there is to read in all, as etcd says at the start."""
+        if not self._more():
+            raise EtcdError(UNAVAILABLE, "there is nothing in the snapshot", self._endpoint)
+        return self._database + _DIGEST
+
     def readinto(self, buffer: memoryview) -> int:
         """Fill a buffer as far as there is something; 0 at the end of a snapshot that is whole."""
         filled = 0

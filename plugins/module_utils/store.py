@@ -17,7 +17,6 @@ from pathlib import Path
 from .codec import Reader, StoreError, Writer
 from .s3 import S3, Settings
 
-
 _BEHIND = 16 << 20
 
 
@@ -80,10 +79,13 @@ class HashedReader:
 
 
 @contextmanager
-def writing(where: Location, s3: Settings) -> Iterator[Writer]:
-    """Something to write to. It is there under its name when this ends well, and not at all when it doesn't."""
+def writing(where: Location, s3: Settings, size: int | None = None) -> Iterator[Writer]:
+    """Something to write to. It is there under its name when this ends well, and not at all when it doesn't.
+
+    `size`, if it is known, saves a store work. BrokenError says that it is worth a try without.
+    """
     if where.bucket:
-        with S3(s3).writing(where.bucket, where.name) as upload:
+        with S3(s3).writing(where.bucket, where.name, size) as upload:
             yield upload
     else:
         with _file(Path(where.name)) as file:

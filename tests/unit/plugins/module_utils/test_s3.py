@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import http.client
+import os
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreError, UnsureError
+from ansible_collections.etcdops.etcd.plugins.module_utils.codec import BrokenError, StoreError, UnsureError
 from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3, Content, Credentials, signed
+from ansible_collections.etcdops.etcd.plugins.module_utils.s3_upload import Upload, Whole
 
+from ..etcds import Certificates
 from ..stores import BUCKET, Store
 
 
@@ -65,15 +69,73 @@ def test_who_hears_nothing_more_is_unsure(store: Store, monkeypatch: pytest.Monk
         upload.write(b"precious")
 
 
-def test_the_object_of_somebody_else_is_not_taken_for_our_own(store: Store) -> None:
+@pytest.mark.parametrize("size", [None, 4])
+def test_the_object_of_somebody_else_is_not_taken_for_our_own(store: Store, size: int | None) -> None:
+    name = f"raced-{size}"
+
     def race() -> None:
-        with client.writing(BUCKET, "raced") as ours:
+        with client.writing(BUCKET, name, size) as ours:
             ours.write(b"ours")
-            with S3(store.settings()).writing(BUCKET, "raced") as theirs:
+            with S3(store.settings()).writing(BUCKET, name) as theirs:
                 theirs.write(b"theirs")
 
     client = S3(store.settings())
     with pytest.raises(StoreError, match="exists already"):
         race()
-    assert store.path("raced").read_bytes() == b"theirs"
-    assert not client._made_by(BUCKET, "raced", "another")
+    assert store.path(name).read_bytes() == b"theirs"
+    assert not client._made_by(BUCKET, name, "another")
+
+
+def test_what_has_a_size_goes_in_one_request(store: Store) -> None:
+    content = os.urandom(3_000_000)
+    with S3(store.settings()).writing(BUCKET, "whole/x", len(content)) as whole:
+        assert isinstance(whole, Whole)
+        for start in range(0, len(content), 1 << 20):
+            whole.write(memoryview(content)[start : start + (1 << 20)])
+    assert store.path("whole/x").read_bytes() == content
+
+
+def test_without_tls_it_goes_in_parts(certificates: Certificates, tmp_path: Path) -> None:
+    plain = Store.start(tmp_path, certificates, secure=False)
+    try:
+        with S3(plain.settings()).writing(BUCKET, "x", 8) as parts:
+            assert isinstance(parts, Upload)
+            parts.write(b"precious")
+        assert plain.path("x").read_bytes() == b"precious"
+    finally:
+        plain.end()
+
+
+@pytest.mark.parametrize("written", [0, 10, 2_999_999])
+def test_what_is_not_all_there_leaves_nothing(store: Store, written: int) -> None:
+    client = S3(store.settings())
+    with pytest.raises(BrokenError, match="missing"), client.writing(BUCKET, f"short/{written}", 3_000_000) as whole:
+        whole.write(bytes(written))
+    assert not client.exists(BUCKET, f"short/{written}")
+
+
+def test_what_is_given_up_leaves_nothing_though_all_was_written(store: Store) -> None:
+    def give_up() -> None:
+        with client.writing(BUCKET, "given/up", 3_000_000) as whole:
+            whole.write(bytes(3_000_000))
+            raise ZeroDivisionError
+
+    client = S3(store.settings())
+    with pytest.raises(ZeroDivisionError):
+        give_up()
+    assert not client.exists(BUCKET, "given/up")
+
+
+def test_a_whole_one_is_done_when_its_object_is_there_though_the_answer_was_lost(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = Whole.end
+
+    def losing(whole: Whole) -> http.client.HTTPResponse:
+        end(whole).read()
+        raise ConnectionResetError
+
+    monkeypatch.setattr(Whole, "end", losing)
+    with S3(store.settings()).writing(BUCKET, "lost/whole", 8) as whole:
+        whole.write(b"precious")
+    assert store.path("lost/whole").read_bytes() == b"precious"

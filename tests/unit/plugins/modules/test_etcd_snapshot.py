@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pyrage
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils import http2
+from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3
 from ansible_collections.etcdops.etcd.plugins.modules import etcd_restore, etcd_snapshot, etcd_snapshot_info
 
 from sandbox import layout, parts
@@ -140,6 +142,28 @@ def test_every_form_comes_back(  # noqa: PLR0913, PLR0917  fixtures are asked fo
     assert [succeed(etcd_snapshot, **deleting)["changed"] for _ in range(2)] == [True, False]
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_plain_one_goes_to_s3_in_one_request_and_in_parts_if_that_breaks(
+    newest: Cluster, store: Store, monkeypatch: pytest.MonkeyPatch, broken: bool
+) -> None:
+    key, ways = f"in-one/{broken}", []
+    begun = S3._begun
+
+    def noting(client: S3, *request: Any) -> Any:
+        ways.append("whole")
+        connection = begun(client, *request)
+        if broken:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        return connection
+
+    monkeypatch.setattr(S3, "_begun", noting)
+    saved = _save(newest, f"s3://{BUCKET}/{key}", also={"check": False}, **store.options)
+    stored = store.path(key).read_bytes()
+    assert (saved["size"], saved["sha256"]) == (len(stored), hashlib.sha256(stored).hexdigest())
+    assert hashlib.sha256(stored[:-32]).digest() == stored[-32:]
+    assert ways == ["whole"]
+
+
 def test_an_identity_does_for_encryption(newest: Cluster, keys: dict[str, str], tmp_path: Path) -> None:
     _save(newest, tmp_path / "x", identity_file=keys["identity"])
     assert (tmp_path / "x").read_bytes().startswith(b"age-encryption.org/v1")
@@ -258,8 +282,6 @@ def test_a_full_disk(newest: Cluster, tmp_path: Path) -> None:
 
 
 def test_what_a_killed_upload_left_is_deleted(store: Store) -> None:
-    from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3  # noqa: PLC0415
-
     client, uploads = S3(store.settings()), ("GET", BUCKET, "", {"prefix": "left/over", "uploads": ""})
     client._ask("POST", BUCKET, "left/over", {"uploads": ""})
     assert b"<Upload>" in client._ask(*uploads)
