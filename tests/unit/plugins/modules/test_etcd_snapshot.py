@@ -258,10 +258,9 @@ def test_what_is_wrong_with_a_store_is_said(
     arguments: dict[str, Any] = {
         "endpoints": newest.endpoints,
         "dest": f"s3://{BUCKET}/x",
-        "check": False,
         "report": str(report),
     }
-    message = fail(etcd_snapshot, **(arguments | store.options | changed))
+    message = fail(etcd_snapshot, also={"check": False}, **(arguments | store.options | changed))
     assert said in message
     assert SECRET_KEY not in message
     assert said in report.read_text()
@@ -269,14 +268,14 @@ def test_what_is_wrong_with_a_store_is_said(
 
 
 def test_a_file_that_can_not_be_written(newest: Cluster) -> None:
-    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest="/dev/full/x", check=False)
+    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest="/dev/full/x", also={"check": False})
     assert "can't be written" in message
 
 
 def test_a_full_disk(newest: Cluster, tmp_path: Path) -> None:
     # What is written goes to a device that is always full.
     (tmp_path / ".x.db.unfinished").symlink_to("/dev/full")
-    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest=str(tmp_path / "x.db"), check=False)
+    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest=str(tmp_path / "x.db"), also={"check": False})
     assert "there is no room left" in message
     assert _names(tmp_path) == []
 
