@@ -38,4 +38,27 @@ options:
     description:
       - A file that gets the result as JSON too, well or not. For the termination message of a Kubernetes Job.
     type: path
+attributes:
+  platform:
+    support: full
+    platforms: posix
+    description: Where it runs.
+"""
+
+    # Those that fetch one.
+    FETCH = r"""
+options:
+  sha256:
+    description:
+      - What M(etcdops.etcd.etcd_snapshot) returned as RV(etcdops.etcd.etcd_snapshot#module:sha256). If given, it must
+        be that.
+    type: str
+  identity_file:
+    description:
+      - The file with age's private key, if it is encrypted.
+    type: path
+requirements:
+  - botocore, for S3 without credentials of its own in the options
+  - zstandard, for compressed snapshots
+  - pyrage, for encrypted snapshots
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -81,6 +82,24 @@ def outcome(status: dict[str, Any]) -> Phase | None:
     return Phase.SUCCEEDED if "Complete" in true else Phase.FAILED if "Failed" in true else None
 
 
+def told(name: str, status: dict[str, Any]) -> dict[str, Any]:
+    """What the EtcdCluster is told of a good one."""
+    return {"name": name, "time": status["completionTime"], "revision": status["revision"]}
+
+
+def last_good(besides: Backup, resources: Sequence[Manifest]) -> dict[str, Any] | None:
+    """The newest good EtcdBackup of the same cluster that is left when this one goes, as its cluster is told of it."""
+    found = [
+        told(each["metadata"]["name"], each["status"])
+        for each in resources
+        if each["spec"]["cluster"] == besides.cluster
+        and each["metadata"]["uid"] != besides.uid
+        and "deletionTimestamp" not in each["metadata"]
+        and outcome(each.get("status", {})) is Phase.SUCCEEDED
+    ]
+    return max(found, key=lambda each: (each["time"], each["revision"]), default=None)
+
+
 def plan(backup: Backup, seen: Observed, before: dict[str, Any]) -> Plan:
     """The next step; `before` is the status so far."""
     ended = outcome(before)
@@ -135,8 +154,8 @@ def _follow(backup: Backup, seen: Observed, job: jobs.Job) -> Plan:
         return _complete(backup, seen, job)
     if job.failed:
         saved = job.ended.get("save")
-        # What reported its own failure has left nothing.
-        left = saved is None or saved.code == 0 or "error" not in saved.report
+        # What reported its own failure has left nothing, if it is sure of that.
+        left = saved is None or saved.code == 0 or "error" not in saved.report or saved.report.get("unsure", False)
         return _fail(backup, seen, jobs.in_words(backup.destination, job.why), left=left)
     if job.problem and not job.begun and seen.now - job.started > _STARTING:
         return _fail(backup, seen, job.problem, left=False)

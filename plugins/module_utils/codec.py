@@ -22,15 +22,31 @@ class StoreError(Exception):
     """What is wrong with a stored snapshot, or with the place for it, in plain words."""
 
 
+class UnsureError(StoreError):
+    """It failed, and yet it may be there."""
+
+
+class BrokenError(StoreError):
+    """What was sent in one request did not arrive; in parts it may."""
+
+
 class Reader(Protocol):
     def read(self, limit: int = ..., /) -> bytes: ...
 
 
+class Filler(Reader, Protocol):
+    """A reader that has no need of fresh memory for every piece: the kernel takes longer for that than for the data."""
+
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+
 class Writer(Protocol):
-    def write(self, data: bytes, /) -> int: ...
+    """What is written is not kept: who writes may use the memory again."""
+
+    def write(self, data: bytes | memoryview, /) -> int: ...
 
 
-def encode(source: Reader, target: Writer, *, compress: bool, recipients: Sequence[str]) -> None:
+def encode(source: Filler, target: Writer, *, compress: bool, recipients: Sequence[str]) -> None:
     """Copy a snapshot into its stored form; `recipients` are age's public keys."""
     if compress:
         import zstandard  # noqa: PLC0415  only when needed, as all here
@@ -46,7 +62,9 @@ def encode(source: Reader, target: Writer, *, compress: bool, recipients: Sequen
             raise StoreError(f"a recipient for encryption is no age public key (age1…): {error}") from error
         pyrage.encrypt_io(source, _Flushing(target), keys)
     else:
-        copy(source, target)
+        buffer = memoryview(bytearray(_PIECE))
+        while size := source.readinto(buffer):
+            target.write(buffer[:size])
 
 
 def decode(source: Reader, target: Writer, identities: Sequence[str]) -> None:
@@ -120,7 +138,7 @@ class _Plain:
         self._head = b""
         self._next: Writer | None = None  # known when the first bytes are
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         if self._next is None:
             self._head += data
             if len(self._head) >= _HEAD:
@@ -145,7 +163,7 @@ class _Plain:
         return zstandard.ZstdDecompressor().stream_writer(checked, closefd=False)
 
     @staticmethod
-    def _forward(target: Writer, data: bytes) -> None:
+    def _forward(target: Writer, data: bytes | memoryview) -> None:
         if isinstance(target, _Checked):
             target.write(data)
             return
@@ -166,7 +184,7 @@ class _Checked:
         self._held = b""  # may be the trailer
         self._size = 0
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         if self._size == 0 and data[16:20] != _BOLT:
             raise StoreError("this is no etcd snapshot: neither a database of etcd nor one compressed or encrypted")
         self._size += len(data)

@@ -364,7 +364,7 @@ class Client:
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """POST to /v3/`path` and return the answer as etcd gives it: 64-bit numbers are strings, zeros are left out."""
-        deadline = _Deadline(timeout or self._timeout)
+        deadline = Deadline(timeout or self._timeout)
         if self._user is None:
             return self._post(path, request, headers or {}, deadline)
         fresh = self.token is None
@@ -381,7 +381,7 @@ class Client:
     def _authorized(self, headers: dict[str, str] | None) -> dict[str, str]:
         return {**(headers or {}), **({"Authorization": self.token} if self.token else {})}
 
-    def _log_in(self, deadline: _Deadline) -> None:
+    def _log_in(self, deadline: Deadline) -> None:
         who = {"name": self._user, "password": self._password or ""}
         try:
             self.token = self._post("auth/authenticate", who, {}, deadline)["token"]
@@ -390,7 +390,7 @@ class Client:
                 raise
             self.token = ""
 
-    def _post(self, path: str, request: dict[str, Any], headers: dict[str, str], deadline: _Deadline) -> dict[str, Any]:
+    def _post(self, path: str, request: dict[str, Any], headers: dict[str, str], deadline: Deadline) -> dict[str, Any]:
         try:
             connection = self._connected(deadline)
             left = deadline.left()
@@ -405,7 +405,8 @@ class Client:
             UnicodeError,
             http.client.HTTPException,
         ) as error:  # UnicodeError: a host name that can't be one
-            reason = f"no answer within {deadline.seconds:g} s" if isinstance(error, TimeoutError) else self._why(error)
+            reason = in_words(error, self.endpoint, self._tls, greeted=self._connection is not None)
+            reason = f"no answer within {deadline.seconds:g} s" if isinstance(error, TimeoutError) else reason
             self.close()
             raise Unreachable(reason, str(self.endpoint)) from error
         except BaseException:
@@ -415,51 +416,16 @@ class Client:
             self.close()
         return _answer(response.status, body, str(self.endpoint))
 
-    def _connected(self, deadline: _Deadline) -> http.client.HTTPConnection:
+    def _connected(self, deadline: Deadline) -> http.client.HTTPConnection:
         if self._connection is not None:
             if not _readable(self._connection.sock):
                 return self._connection
             self.close()  # something to read where nothing was asked: the member has hung up
         endpoint = self.endpoint
-        where = (endpoint.address or endpoint.host, endpoint.port)
-        dialled = socket.create_connection(where, timeout=deadline.left())
-        try:
-            dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if endpoint.secure:
-                dialled.settimeout(deadline.left())
-                dialled = self._tls.context.wrap_socket(dialled, server_hostname=endpoint.host)
-        except BaseException:
-            dialled.close()
-            raise
+        dialled = dial(endpoint, self._tls, deadline)
         self._connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
         self._connection.sock = dialled
         return self._connection
-
-    def _why(self, error: Exception) -> str:
-        """What went wrong on the wire, and what to look at."""
-        match error:
-            case ConnectionRefusedError():
-                reason = "connection refused: nothing listens there"
-            case socket.gaierror() | UnicodeError():
-                reason = f"the host name does not resolve ({_words(error)})"
-            case ssl.SSLCertVerificationError():
-                reason = f"its certificate is not trusted: {error.verify_message}"
-            case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
-                reason = "it does not speak TLS; is the URL meant to begin with http://?"
-            case ssl.SSLError(reason=str(alert)) if "ALERT" in alert:
-                reason = f"it refused our client certificate, or the lack of one ({_words(error)})"
-            case ConnectionError() | ssl.SSLError() | http.client.HTTPException():
-                reason = f"it closed the connection without an answer{self._hint()}"
-            case _:
-                reason = _words(error)
-        return reason
-
-    def _hint(self) -> str:
-        if not self.endpoint.secure:
-            return "; is the URL meant to begin with https://?"
-        if self._connection is None:  # not even the handshake ended well
-            return "; does it speak TLS, or is the URL meant to begin with http://?"
-        return "" if self._tls.cert else "; does it want a client certificate?"
 
 
 def _readable(connected: socket.socket) -> bool:
@@ -468,7 +434,7 @@ def _readable(connected: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-class _Deadline:
+class Deadline:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._ends = time.monotonic() + seconds
@@ -476,6 +442,49 @@ class _Deadline:
     def left(self) -> float:
         """The seconds that are left; never 0, which a socket takes for something else."""
         return max(0.001, self._ends - time.monotonic())
+
+
+def dial(endpoint: Endpoint, tls: Tls, deadline: Deadline) -> socket.socket:
+    """A connection to a member."""
+    where = (endpoint.address or endpoint.host, endpoint.port)
+    dialled = socket.create_connection(where, timeout=deadline.left())
+    try:
+        dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if endpoint.secure:
+            dialled.settimeout(deadline.left())
+            dialled = tls.context.wrap_socket(dialled, server_hostname=endpoint.host)
+    except BaseException:
+        dialled.close()
+        raise
+    return dialled
+
+
+def in_words(error: Exception, endpoint: Endpoint, tls: Tls, greeted: bool) -> str:
+    """What went wrong on the wire, and what to look at; `greeted`: there was a connection."""
+    match error:
+        case ConnectionRefusedError():
+            reason = "connection refused: nothing listens there"
+        case socket.gaierror() | UnicodeError():
+            reason = f"the host name does not resolve ({_words(error)})"
+        case ssl.SSLCertVerificationError():
+            reason = f"its certificate is not trusted: {error.verify_message}"
+        case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
+            reason = "it does not speak TLS; is the URL meant to begin with http://?"
+        case ssl.SSLError(reason=str(alert)) if "ALERT" in alert:
+            reason = f"it refused our client certificate, or the lack of one ({_words(error)})"
+        case ConnectionError() | ssl.SSLError() | http.client.HTTPException():
+            reason = f"it closed the connection without an answer{_hint(endpoint, tls, greeted)}"
+        case _:
+            reason = _words(error)
+    return reason
+
+
+def _hint(endpoint: Endpoint, tls: Tls, greeted: bool) -> str:
+    if not endpoint.secure:
+        return "; is the URL meant to begin with https://?"
+    if not greeted:  # not even the handshake ended well
+        return "; does it speak TLS, or is the URL meant to begin with http://?"
+    return "" if tls.cert else "; does it want a client certificate?"
 
 
 def _answer(status: int, body: bytes, endpoint: str) -> dict[str, Any]:

@@ -137,11 +137,10 @@ def after(restore: Restore, cluster: Cluster, verb: str, ordinal: int, image: st
 
 
 def _settings(restore: Restore, state: str) -> dict[str, str]:
-    return {
-        "RESTORE_STATE": state,
-        "RESTORE_DATA_DIR": DATA_DIR,
-        "RESTORE_OLD_DATA": f"{_VOLUME}/before-{restore.uid[:8]}",
-    }
+    found = {"RESTORE_STATE": state, "RESTORE_DATA_DIR": DATA_DIR}
+    if restore.in_place:
+        return found | {"RESTORE_OLD_DATA": f"{_VOLUME}/before-{restore.uid[:8]}"}
+    return found | {"RESTORE_OVERWRITE": "true"}  # the volume was made for this restore
 
 
 def _labels(restore: Restore) -> dict[str, str]:

@@ -11,12 +11,13 @@ import hashlib
 import hmac
 import http.client
 import os
+import secrets
 import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,12 +25,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from .codec import Reader, StoreError
+from .codec import BrokenError, Reader, StoreError, UnsureError, Writer
+from .s3_upload import AT_ONCE, LARGEST, Upload, Whole
 
-_PART = 5 << 20  # the least that S3 takes; 10000 of them, the most that it takes, are more than etcd can hold
-_AT_ONCE = 2
 _TRIES = 3
 _CONNECTING, _ANSWERING = 5, 60  # seconds
+_SHA256 = "x-amz-content-sha256"
+_ATTEMPT = "x-amz-meta-etcdops-attempt"  # tells whose upload an object came from
 _WRONG_KEY = {
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
@@ -62,29 +64,32 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Content:
-    """What is sent with a request."""
+    """What is sent with a request, and how often at most."""
 
-    body: bytearray = field(default_factory=bytearray, repr=False)
+    body: bytes | memoryview = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
+    tries: int = _TRIES
 
 
 class Refused(Exception):  # noqa: N818  an answer, not a mistake
     """What the store said when it did not do what it was asked for."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
-        self.code, self.message = code, message
+        self.status, self.code, self.message = status, code, message
 
 
 def signed(
-    credentials: Credentials, region: str, request: tuple[str, str, str, str], payload: str, now: datetime
+    credentials: Credentials, region: str, request: tuple[str, str, str, str], given: Mapping[str, str], now: datetime
 ) -> dict[str, str]:
-    """The headers that sign a request: method, host, path and query as they are sent."""
+    """The headers of a request (method, host, path and query as they are sent), signed."""
     method, host, path, query = request
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
-    headers = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": stamp}
+    headers = {"host": host, "x-amz-date": stamp}
     headers |= {"x-amz-security-token": credentials.token} if credentials.token else {}
-    names = ";".join(headers)
+    headers |= {name: value for name, value in given.items() if name.startswith("x-amz-")}
+    headers = dict(sorted(headers.items()))
+    payload, names = given[_SHA256], ";".join(headers)
     canonical = [method, path, query, *(f"{name}:{value}" for name, value in headers.items()), "", names, payload]
     scope = f"{stamp[:8]}/{region}/s3/aws4_request"
     text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256("\n".join(canonical).encode()).hexdigest()])
@@ -93,7 +98,7 @@ def signed(
         key = hmac.digest(key, part.encode(), "sha256")
     signature = hmac.digest(key, text.encode(), "sha256").hex()
     what = f"Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
-    return {**headers, "Authorization": f"AWS4-HMAC-SHA256 {what}"}
+    return {**given, **headers, "Authorization": f"AWS4-HMAC-SHA256 {what}"}
 
 
 class S3:
@@ -129,27 +134,75 @@ class S3:
         return True
 
     @contextmanager
-    def writing(self, bucket: str, key: str) -> Iterator[Upload]:
-        """An upload in parts: to be seen when it is whole, gone when it fails."""
+    def writing(self, bucket: str, key: str, size: int | None = None) -> Iterator[Writer]:
+        """Something to write an object to: to be seen when it is whole, gone when it fails.
+
+        With a size it goes in one request, if it can; BrokenError then says that it is worth a try without.
+        """
         if self.exists(bucket, key):
             raise StoreError(f"s3://{bucket}/{key} exists already, and nothing is ever overwritten")
-        with self._said(f"s3://{bucket}/{key}"):
-            begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}))
-            upload_id = begun.get("UploadId", "")
+        # What is sent in one piece can't be hashed before: only where TLS sees to it that it arrives as it is.
+        whole = size is not None and self._secure and size <= LARGEST
+        way = self._whole(bucket, key, size or 0) if whole else self._in_parts(bucket, key)
+        with self._said(f"s3://{bucket}/{key}"), way as writer:
+            yield writer
 
-            def send(number: int, data: bytearray) -> str:
-                return self._send(bucket, key, {"partNumber": str(number), "uploadId": upload_id}, data)
+    @contextmanager
+    def _whole(self, bucket: str, key: str, size: int) -> Iterator[Whole]:
+        attempt = secrets.token_hex(16)
+        request = ("PUT", *self._target(bucket, key), "")
+        given = {"Content-Length": str(size), "If-None-Match": "*", _ATTEMPT: attempt, _SHA256: "UNSIGNED-PAYLOAD"}
+        try:
+            whole = Whole(self._begun(request, given), size)
+            yield whole
+            self._put(whole, bucket, key, attempt)
+        finally:
+            self._forget()  # if it was not all sent, that is how the store hears of it
 
-            try:
-                with ThreadPoolExecutor(_AT_ONCE) as pool:
-                    upload = Upload(send, pool)
-                    yield upload
-                    parts = upload.end()
-                self._complete(bucket, key, upload_id, parts)
-            except BaseException:
-                with suppress(Exception):
-                    self._ask("DELETE", bucket, key, {"uploadId": upload_id})
-                raise
+    def _begun(self, request: tuple[str, str, str, str], given: Mapping[str, str]) -> http.client.HTTPConnection:
+        """A connection over which a request has been begun: its body comes next."""
+        method, host, path, _ = request
+        connection = self._connection(host)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self._signed(request, given).items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        return connection
+
+    def _put(self, whole: Whole, bucket: str, key: str, attempt: str) -> None:
+        try:
+            answer = whole.end()
+            if answer.status < 300:
+                return
+            refusal = _refused(answer)
+            if refusal.status == 412:
+                raise refusal
+            problem: Exception = refusal
+        except (OSError, http.client.HTTPException) as error:
+            problem = error
+        self._forget()
+        if not self._made_by(bucket, key, attempt):
+            raise BrokenError(f"{self._where} did not take s3://{bucket}/{key}: {problem}") from problem
+
+    @contextmanager
+    def _in_parts(self, bucket: str, key: str) -> Iterator[Upload]:
+        attempt = secrets.token_hex(16)
+        begun = _xml(self._ask("POST", bucket, key, {"uploads": ""}, Content(headers={_ATTEMPT: attempt})))
+        upload = {"uploadId": begun.get("UploadId", "")}
+
+        def send(number: int, data: memoryview) -> str:
+            return self._send(bucket, key, {"partNumber": str(number), **upload}, data)
+
+        try:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                parts = Upload(send, pool)
+                yield parts
+                listed = parts.end()
+            self._complete(bucket, key, upload, listed, attempt)
+        except BaseException:
+            with suppress(Exception):
+                self._ask("DELETE", bucket, key, upload)
+            raise
 
     @contextmanager
     def reading(self, bucket: str, key: str) -> Iterator[Reader]:
@@ -173,22 +226,55 @@ class S3:
                 self._ask("DELETE", bucket, key, {"uploadId": upload})
         return there or bool(unfinished)
 
-    def _send(self, bucket: str, key: str, query: Mapping[str, str], data: bytearray) -> str:
-        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-        answer = self._answer("PUT", bucket, key, query, Content(data, {"Content-MD5": digest}))
+    def _send(self, bucket: str, key: str, query: Mapping[str, str], data: memoryview) -> str:
+        try:
+            answer = self._answer("PUT", bucket, key, query, Content(data))
+        except Refused as refusal:
+            if "Content-MD5" not in refusal.message:
+                raise
+            # Where objects are locked, AWS wants this besides the sha256 that every request has.
+            digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+            answer = self._answer("PUT", bucket, key, query, Content(data, {"Content-MD5": digest}))
         answer.read()
         return answer.headers.get("ETag", "")
 
-    def _complete(self, bucket: str, key: str, upload_id: str, parts: list[str]) -> None:
+    def _complete(self, bucket: str, key: str, upload: Mapping[str, str], parts: list[str], attempt: str) -> None:
+        """Make the object of its parts. If the answer is lost, the object itself tells whether it was done."""
         listed = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>{etag.replace('&', '&amp;')}</ETag></Part>"
             for number, etag in enumerate(parts, 1)
         )
-        body = bytearray(f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode())
-        said = self._ask("POST", bucket, key, {"uploadId": upload_id}, Content(body, {"If-None-Match": "*"}))
-        answer = _xml(said)
-        if "ETag" not in answer:  # AWS says 200 first, and then how it went
-            raise Refused(answer.get("Code", "InternalError"), answer.get("Message", ""))
+        body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
+        content, lost = Content(body, {"If-None-Match": "*"}, tries=1), False
+        for tried in range(1, _TRIES + 1):
+            try:
+                answer = _xml(self._answer("POST", bucket, key, upload, content).read())
+                if "ETag" not in answer:  # AWS says 200 first, and then how it went
+                    raise Refused(500, answer.get("Code", "InternalError"), answer.get("Message", ""))
+                return
+            except Refused as refusal:
+                if refusal.status < 500 and not lost:
+                    raise
+                problem: Exception = refusal
+            except (OSError, http.client.HTTPException, ElementTree.ParseError) as error:
+                self._forget()
+                problem = error
+            lost = True
+            if self._made_by(bucket, key, attempt):
+                return
+            time.sleep(tried)
+        raise UnsureError(
+            f"{self._where} was asked to complete s3://{bucket}/{key} and did not say whether it did"
+        ) from problem
+
+    def _made_by(self, bucket: str, key: str, attempt: str) -> bool:
+        try:
+            answer = self._answer("HEAD", bucket, key, content=Content(tries=1))
+            answer.read()
+        except (Refused, OSError, http.client.HTTPException):
+            self._forget()
+            return False
+        return answer.headers.get(_ATTEMPT) == attempt
 
     # -- requests
 
@@ -204,8 +290,7 @@ class S3:
         content: Content | None = None,
     ) -> http.client.HTTPResponse:
         """What the store answers when it does what it is asked for; Refused when it doesn't."""
-        host = self._host if self._path_style else f"{bucket}.{self._host}"
-        path = "/" + urllib.parse.quote(f"{bucket}/{key}" if self._path_style else key, safe="/-_.~")
+        host, path = self._target(bucket, key)
         pairs = sorted((query or {}).items())
         text = "&".join(f"{name}={urllib.parse.quote(value, safe='-_.~')}" for name, value in pairs)
         sent, tried = content or Content(), 0
@@ -215,27 +300,31 @@ class S3:
                 answer = self._once((method, host, path, text), sent)
             except (OSError, http.client.HTTPException) as error:
                 self._forget()
-                if tried >= _TRIES or isinstance(error, ssl.SSLCertVerificationError):
+                if tried >= sent.tries or isinstance(error, ssl.SSLCertVerificationError):
                     raise
             else:
                 if answer.status < 300:
                     return answer
                 refusal = _refused(answer)
-                if tried >= _TRIES or answer.status < 500:
+                if tried >= sent.tries or answer.status < 500:
                     raise refusal
             time.sleep(tried)
 
+    def _target(self, bucket: str, key: str) -> tuple[str, str]:
+        """Host and path."""
+        host = self._host if self._path_style else f"{bucket}.{self._host}"
+        return host, "/" + urllib.parse.quote(f"{bucket}/{key}" if self._path_style else key, safe="/-_.~")
+
     def _once(self, request: tuple[str, str, str, str], content: Content) -> http.client.HTTPResponse:
         method, host, path, query = request
-        assert self._credentials  # noqa: S101
-        # A part has an MD5 of its own, inside TLS.
-        unsigned = self._secure and "Content-MD5" in content.headers
-        payload = "UNSIGNED-PAYLOAD" if unsigned else hashlib.sha256(content.body).hexdigest()
-        headers = signed(self._credentials, self._region, request, payload, datetime.now(UTC))
+        headers = self._signed(request, {**content.headers, _SHA256: hashlib.sha256(content.body).hexdigest()})
         connection = self._connection(host)
-        body = content.body or None
-        connection.request(method, f"{path}?{query}" if query else path, body, {**headers, **content.headers})
+        connection.request(method, f"{path}?{query}" if query else path, content.body or None, headers)
         return connection.getresponse()
+
+    def _signed(self, request: tuple[str, str, str, str], given: Mapping[str, str]) -> dict[str, str]:
+        assert self._credentials  # noqa: S101
+        return signed(self._credentials, self._region, request, given, datetime.now(UTC))
 
     def _connection(self, host: str) -> http.client.HTTPConnection:
         found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
@@ -286,34 +375,6 @@ class S3:
         return f"{self._where} refuses {what}: {message or code} ({code})"
 
 
-class Upload:
-    """Collects bytes into parts and sends a few of them side by side."""
-
-    def __init__(self, send: Callable[[int, bytearray], str], pool: ThreadPoolExecutor) -> None:
-        self._send = send
-        self._pool = pool
-        self._part = bytearray()
-        self._parts: list[Future[str]] = []
-
-    def write(self, data: bytes) -> int:
-        self._part += data
-        if len(self._part) >= _PART:
-            self._flush()
-        return len(data)
-
-    def end(self) -> list[str]:
-        """What the store calls each part."""
-        if self._part or not self._parts:
-            self._flush()
-        return [part.result() for part in self._parts]
-
-    def _flush(self) -> None:
-        if len(self._parts) >= _AT_ONCE:  # no more in memory than are under way; and a failure is heard of early
-            self._parts[-_AT_ONCE].result()
-        part, self._part = self._part, bytearray()
-        self._parts.append(self._pool.submit(self._send, len(self._parts) + 1, part))
-
-
 class _Body:
     """Says when the store hung up early, which http.client does not when it reads in pieces."""
 
@@ -342,7 +403,7 @@ def _refused(answer: http.client.HTTPResponse) -> Refused:
         said = _xml(answer.read())
     except ElementTree.ParseError:  # a HEAD has none
         said = {}
-    return Refused(said.get("Code", str(answer.status)), said.get("Message", answer.reason))
+    return Refused(answer.status, said.get("Code", str(answer.status)), said.get("Message", answer.reason))
 
 
 def _xml(content: bytes) -> dict[str, str]:

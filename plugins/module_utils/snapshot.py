@@ -7,48 +7,56 @@ code: a request is empty, an answer has two fields that matter.
 from __future__ import annotations
 
 import hashlib
-import os
-import ssl
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from contextlib import contextmanager
 
 from .etcd import UNAVAILABLE, Endpoint, EtcdError, Tls
+from .http2 import Call
 
 _METHOD = "/etcdserverpb.Maintenance/Snapshot"
 _REMAINING, _BLOB = 2, 3  # fields of SnapshotResponse
-_BATCH = 1 << 20
 _DIGEST = hashlib.sha256().digest_size  # a snapshot ends in the sha256 of what precedes it
-_OPTIONS = [
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.enable_http_proxy", 0),
-    # No more on its way than a moment's worth, however slow the destination is: it would lie in memory.
-    ("grpc.http2.bdp_probe", 0),
-    ("grpc.http2.lookahead_bytes", 1 << 20),
-    # A member that is frozen or cut off must not hold us for ever. etcd refuses to be asked more often than every 5 s.
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-]
 
 
 class Stream:
     """Reads a snapshot, as `etcdctl snapshot save` would write it, and checks its hash at the end."""
 
-    def __init__(self, blobs: Iterator[tuple[int, bytes]], endpoint: str) -> None:
+    def __init__(self, blobs: Iterator[tuple[int, memoryview]], endpoint: str) -> None:
         self._blobs = blobs
         self._endpoint = endpoint
         self._hash = hashlib.sha256()
-        self._rest = b""
+        self._blob = memoryview(b"")  # what is left of the last one
         self._trailer = b""
         self._database = -1  # size without the trailer; the first answer tells
         self.size = 0  # what was read so far
 
+    @property
+    def length(self) -> int:
+        """What there is to read in all, as etcd says at the start."""
+        if not self._more():
+            raise EtcdError(UNAVAILABLE, "there is nothing in the snapshot", self._endpoint)
+        return self._database + _DIGEST
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer as far as there is something; 0 at the end of a snapshot that is whole."""
+        filled = 0
+        while filled < len(buffer) and self._more():
+            piece = self._blob[: len(buffer) - filled]
+            buffer[filled : filled + len(piece)] = piece
+            self._blob = self._blob[len(piece) :]
+            filled += len(piece)
+        left = max(0, self._database - self.size)
+        self._hash.update(buffer[: min(left, filled)])  # at once: in small pieces it takes longer
+        self._trailer += buffer[min(left, filled) : filled]
+        self.size += filled
+        if not filled and (self.size != self._database + _DIGEST or self._trailer != self._hash.digest()):
+            raise EtcdError(UNAVAILABLE, "the snapshot ended early or was damaged on its way", self._endpoint)
+        return filled
+
     def read(self, limit: int = 1 << 20) -> bytes:
-        """At most so many bytes; none at the end of a snapshot that is whole."""
-        if not self._rest:
-            self._rest = self._next()
-        piece, self._rest = self._rest[:limit], self._rest[limit:]
-        return piece
+        """The same for those who have no buffer."""
+        buffer = memoryview(bytearray(limit))
+        return bytes(buffer[: self.readinto(buffer)])
 
     @property
     def sha256(self) -> str:
@@ -57,73 +65,38 @@ class Stream:
         whole.update(self._trailer)
         return whole.hexdigest()
 
-    def _next(self) -> bytes:
-        """The next answers, several at a time: etcd sends 32 KiB in each."""
-        pieces, before, left = [], self.size, self._database - self.size
-        for remaining, blob in self._blobs:
+    def _more(self) -> bool:
+        while not self._blob:
+            found = next(self._blobs, None)
+            if found is None:
+                return False
+            remaining, self._blob = found
             if self._database < 0:
-                self._database = left = remaining + len(blob)
-            pieces.append(blob)
-            self.size += len(blob)
-            if self.size - before >= _BATCH:
-                break
-        data = b"".join(pieces)
-        if not data and (self.size != self._database + _DIGEST or self._trailer != self._hash.digest()):
-            raise EtcdError(UNAVAILABLE, "the snapshot ended early or was damaged on its way", self._endpoint)
-        self._hash.update(memoryview(data)[:left])
-        self._trailer += data[left:]
-        return data
+                self._database = remaining + len(self._blob)
+        return True
 
 
-class Channel:
-    """A gRPC connection to one member."""
-
-    def __init__(self, endpoint: Endpoint, tls: Tls, token: str | None) -> None:
-        os.environ.setdefault("GRPC_DNS_RESOLVER", "native")  # the system's, as for everything else
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-        import grpc  # noqa: PLC0415  slow to import, and only this needs it
-
-        self._grpc = grpc
-        self._endpoint = endpoint
-        self._metadata = [("token", token)] if token else []
-        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-        where = f"{host}:{endpoint.port}"
-        self._channel: Any = (
-            grpc.secure_channel(where, _credentials(grpc, tls), _OPTIONS)
-            if endpoint.secure
-            else grpc.insecure_channel(where, _OPTIONS)
-        )
-
-    def __enter__(self) -> Channel:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.close()
-
-    def snapshot(self) -> Stream:
-        return Stream(self._blobs(), str(self._endpoint))
-
-    def _blobs(self) -> Iterator[tuple[int, bytes]]:
-        try:
-            for answer in self._channel.unary_stream(_METHOD)(b"", metadata=self._metadata):
-                fields = dict(_fields(answer))
-                yield int(fields.get(_REMAINING, 0)), bytes(fields.get(_BLOB, b""))
-        except self._grpc.RpcError as error:
-            raise EtcdError(error.code().value[0], error.details() or "", str(self._endpoint)) from error
+@contextmanager
+def snapshot(endpoint: Endpoint, tls: Tls, token: str | None) -> Iterator[Stream]:
+    """A snapshot of that member, to be read."""
+    with Call(endpoint, tls) as call:
+        answers = call.answers(_METHOD, b"", {"token": token} if token else {})
+        yield Stream((_blob(answer) for answer in answers), str(endpoint))
 
 
-def _credentials(grpc: Any, tls: Tls) -> Any:
-    _ = tls.context  # says what is wrong with the files
-    roots = tls.ca or ssl.get_default_verify_paths().cafile
+def _blob(answer: memoryview) -> tuple[int, memoryview]:
+    """How much is left after this, and this."""
+    remaining, blob = 0, answer[:0]
+    for number, value in _fields(answer):
+        if number == _REMAINING and isinstance(value, int):
+            remaining = value
+        elif number == _BLOB and not isinstance(value, int):
+            blob = value
+    return remaining, blob
 
-    def content(path: str | None) -> bytes | None:
-        return Path(path).read_bytes() if path else None
 
-    return grpc.ssl_channel_credentials(content(roots), content(tls.key or tls.cert), content(tls.cert))
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message: numbers as int, everything with a length as bytes."""
+def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    """The fields of a protobuf message: numbers as int, everything with a length as it is."""
     position = 0
     while position < len(message):
         key, position = _varint(message, position)
@@ -138,7 +111,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise EtcdError(UNAVAILABLE, "the member's answer is no snapshot")
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
+def _varint(message: memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = message[position]

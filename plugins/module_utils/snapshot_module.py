@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, env_fallback
 
-from .codec import StoreError
+from .codec import StoreError, UnsureError
 from .module import Result
 from .s3 import Settings
 
@@ -24,6 +24,7 @@ OPTIONS: dict[str, Any] = {
     "s3_secret_key": {"type": "str", "no_log": True, "fallback": (env_fallback, ["AWS_SECRET_ACCESS_KEY"])},
     "report": {"type": "path"},
 }
+FETCH_OPTIONS: dict[str, Any] = {"sha256": {"type": "str"}, "identity_file": {"type": "path"}}
 _REPORT_LIMIT = 3000  # Kubernetes keeps 4096 bytes of a termination message
 
 
@@ -94,7 +95,7 @@ def end(module: AnsibleModule, work: Callable[[], Result], errors: tuple[type[Ex
     try:
         result = work()
     except errors as error:
-        _report(module, {"error": str(error)[:_REPORT_LIMIT]})
+        _report(module, {"error": str(error)[:_REPORT_LIMIT], "unsure": isinstance(error, UnsureError)})
         module.fail_json(msg=str(error))
     except Exception as error:  # a mistake of ours, but it must not go unsaid
         _report(module, {"error": f"{type(error).__name__}: {error}"[:_REPORT_LIMIT]})
@@ -109,7 +110,6 @@ def _report(module: AnsibleModule, result: Result) -> None:
 
 
 def _run(command: Sequence[str]) -> tuple[int, str, str]:
-    # Not module.run_command: that forks, and gRPC's threads don't survive a fork.
     try:
         done = subprocess.run(list(command), capture_output=True, text=True, check=False)
     except OSError as error:

@@ -121,7 +121,7 @@ def read(resource: dict[str, Any]) -> Cluster:
         deleting="deletionTimestamp" in meta,
         delete_storage=spec.get("deletion", {}).get("storage") == "Delete",
         held_by=annotations.get(HELD_BY, ""),
-        restored=int(annotations.get(RESTORED, 0)),
+        restored=_number(annotations.get(RESTORED, "")),
         storage=Storage(storage.get("type", "Persistent"), storage.get("size", "1Gi"), storage.get("className")),
         tls=TlsSpec(
             tls.get("mode", "Managed"),
@@ -132,3 +132,8 @@ def read(resource: dict[str, Any]) -> Cluster:
         options=spec.get("options", {}),
         pod=spec.get("pod", {}),
     )
+
+
+def _number(text: str) -> int:
+    """What the operator wrote; anything else is somebody's slip, and counts as nothing."""
+    return int(text) if text.isascii() and text.isdecimal() else 0

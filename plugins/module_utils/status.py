@@ -121,4 +121,6 @@ def _conditions(
     if last := before.get("lastBackup"):
         told = f"EtcdBackup {last['name']} of {last['time']} holds revision {last['revision']}."
         said.append(("BackedUp", "True", "Succeeded", told))
+    elif any(each["type"] == "BackedUp" for each in before.get("conditions", [])):
+        said.append(("BackedUp", "False", "Deleted", "The last good EtcdBackup was deleted, and there is no other."))
     return conditions(said, cluster.generation, before.get("conditions", []), seen.now)

@@ -11,10 +11,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from .codec import Reader, StoreError, Writer
 from .s3 import S3, Settings
+
+_BEHIND = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Hashed:
         self._hash = hashlib.sha256()
         self.size = 0
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         self._write(data)
         self._hash.update(data)
         self.size += len(data)
@@ -76,10 +79,13 @@ class HashedReader:
 
 
 @contextmanager
-def writing(where: Location, s3: Settings) -> Iterator[Writer]:
-    """Something to write to. It is there under its name when this ends well, and not at all when it doesn't."""
+def writing(where: Location, s3: Settings, size: int | None = None) -> Iterator[Writer]:
+    """Something to write to. It is there under its name when this ends well, and not at all when it doesn't.
+
+    `size`, if it is known, saves a store work. BrokenError says that it is worth a try without.
+    """
     if where.bucket:
-        with S3(s3).writing(where.bucket, where.name) as upload:
+        with S3(s3).writing(where.bucket, where.name, size) as upload:
             yield upload
     else:
         with _file(Path(where.name)) as file:
@@ -125,9 +131,8 @@ def _file(path: Path) -> Iterator[Writer]:
         raise StoreError(f"{path} exists already, and nothing is ever overwritten")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
+        with unfinished.open("wb", buffering=0) as file:
+            yield _WrittenBehind(file)
             os.fsync(file.fileno())
         _publish(unfinished, path)
     except OSError as error:
@@ -135,6 +140,29 @@ def _file(path: Path) -> Iterator[Writer]:
     finally:
         with suppress(OSError):
             unfinished.unlink()
+
+
+class _WrittenBehind:
+    """A file that is on its way to the disk while it is written, so that little is left to wait for at the end."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self._size = self._behind = 0
+        self.name = file.name
+
+    def write(self, data: bytes | memoryview) -> int:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        self._size += len(data)
+        if self._size - self._behind >= _BEHIND:
+            # It means "I won't read this again"; what it does is to have it written, and forgotten where it was.
+            os.posix_fadvise(self._file.fileno(), self._behind, self._size - self._behind, os.POSIX_FADV_DONTNEED)
+            self._behind = self._size
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
 
 
 def _publish(unfinished: Path, path: Path) -> None:

@@ -11,7 +11,7 @@ description:
   - Brings a snapshot from a file or an S3-compatible store, checks it, and has C(etcdutl snapshot restore) make the
     data directory of one member of a new cluster from it.
   - Run it for every member, with the same snapshot, O(initial_cluster) and O(token), before any of them is started.
-  - It never writes over data. If O(data_dir) exists, nothing is done, unless O(old_data) says where to move it.
+  - If O(data_dir) exists, nothing is done, unless O(old_data) says where to move it, or O(overwrite) that it may go.
 options:
   state:
     description:
@@ -26,15 +26,6 @@ options:
       - Where the snapshot is kept, as a path on the machine where the module runs or as C(s3://bucket/key). Needed with
         O(state=restored).
     type: str
-  sha256:
-    description:
-      - What M(etcdops.etcd.etcd_snapshot) returned as RV(etcdops.etcd.etcd_snapshot#module:sha256). If given, it must
-        be that.
-    type: str
-  identity_file:
-    description:
-      - The file with age's private key, if it is encrypted.
-    type: path
   data_dir:
     description:
       - The member's data directory, which is made.
@@ -45,6 +36,12 @@ options:
       - Where to move a data directory that is there; made empty if there is none. If it exists, it is from an earlier
         try of the same restore that did not end, and what that made in O(data_dir) is deleted.
     type: path
+  overwrite:
+    description:
+      - Delete a data directory that is there. Meant for a volume that was made for this restore, where it can be
+        nothing but what an earlier try has left. Of no effect with O(old_data).
+    type: bool
+    default: false
   name:
     description:
       - The member's name. Needed, as the next three are, with O(state=restored) and without O(snapshot).
@@ -86,16 +83,9 @@ attributes:
   diff_mode:
     support: none
     description: Data is not compared.
-  platform:
-    support: full
-    platforms: posix
-    description: Where it runs.
 extends_documentation_fragment:
   - etcdops.etcd.snapshot
-requirements:
-  - botocore, for S3 without credentials of its own in the options
-  - zstandard, for compressed snapshots
-  - pyrage, for encrypted snapshots
+  - etcdops.etcd.snapshot.fetch
 seealso:
   - module: etcdops.etcd.etcd_snapshot
   - module: etcdops.etcd.etcd_snapshot_info
@@ -140,6 +130,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreErr
 from ansible_collections.etcdops.etcd.plugins.module_utils.fetch import fetch
 from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
+    FETCH_OPTIONS,
     OPTIONS,
     end,
     keys_in,
@@ -154,10 +145,9 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["restored", "put_back", "kept"], "default": "restored"},
             "src": {"type": "str"},
-            "sha256": {"type": "str"},
-            "identity_file": {"type": "path"},
             "data_dir": {"type": "path", "required": True},
             "old_data": {"type": "path"},
+            "overwrite": {"type": "bool", "default": False},
             "name": {"type": "str"},
             "peer_urls": {"type": "list", "elements": "str"},
             "initial_cluster": {"type": "dict"},
@@ -165,6 +155,7 @@ def main() -> None:
             "bump_revision": {"type": "int", "default": 1_000_000_000},
             "etcdutl": {"type": "str", "default": "etcdutl"},
             "snapshot": {"type": "path"},
+            **FETCH_OPTIONS,
             **OPTIONS,
         },
         required_if=[
@@ -205,12 +196,13 @@ def _restore(module: AnsibleModule) -> Result:
     if missing and not params["snapshot"]:
         raise StoreError(f"{', '.join(missing)} must be given, unless there is a snapshot to prepare")
     data = Path(params["data_dir"])
-    if module.check_mode or (data.exists() and not params["old_data"]):
-        return {"changed": bool(params["old_data"]) or not data.exists(), "data_dir": str(data)}
+    keep = data.exists() and not params["old_data"] and not params["overwrite"]
+    if module.check_mode or keep:
+        return {"changed": not keep, "data_dir": str(data)}
     if params["snapshot"]:
         plain = Path(params["snapshot"])
         found = _fetch(module, plain)
-        _make_way(data, params["old_data"])
+        _make_way(data, params["old_data"], overwrite=params["overwrite"])
         return {"changed": True, "data_dir": str(data), **found}
     data.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".etcd-restore-", dir=data.parent) as folder:
@@ -228,7 +220,7 @@ def _restore(module: AnsibleModule) -> Result:
         if params["bump_revision"]:
             options |= {"bump-revision": params["bump_revision"], "mark-compacted": "true"}
         run_etcdutl(restore_command(params["etcdutl"], str(plain), options))
-        _make_way(data, params["old_data"])
+        _make_way(data, params["old_data"], overwrite=params["overwrite"])
         made.rename(data)
     return {"changed": True, "data_dir": str(data), **found}
 
@@ -240,17 +232,15 @@ def _fetch(module: AnsibleModule, plain: Path) -> Result:
     return {"snapshot_size": found["snapshot_size"]}
 
 
-def _make_way(data: Path, old_data: str | None) -> None:
+def _make_way(data: Path, old_data: str | None, *, overwrite: bool) -> None:
     """Move what is there away; once only, so that a second try does not take its own work for the old data."""
-    if not old_data:
-        return
-    if Path(old_data).exists():
+    if old_data and not Path(old_data).exists():
         if data.exists():
-            shutil.rmtree(data)
-    elif data.exists():
-        data.rename(old_data)
-    else:
-        Path(old_data).mkdir()
+            data.rename(old_data)
+        else:
+            Path(old_data).mkdir()
+    elif data.exists() and (old_data or overwrite):
+        shutil.rmtree(data)
 
 
 if __name__ == "__main__":

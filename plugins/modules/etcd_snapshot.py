@@ -67,15 +67,11 @@ attributes:
   diff_mode:
     support: none
     description: Snapshots are not compared.
-  platform:
-    support: full
-    platforms: posix
-    description: Where it runs.
 extends_documentation_fragment:
   - etcdops.etcd.etcd
   - etcdops.etcd.snapshot
 requirements:
-  - grpcio
+  - hpack
   - botocore, for S3 without credentials of its own in the options
   - zstandard, for compression
   - pyrage, for encryption
@@ -175,7 +171,8 @@ storage_version:
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +180,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import codec, store
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, Endpoint, EtcdError, Tls
 from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, connection_of, make_module
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot import Channel
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot import snapshot
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
     OPTIONS,
     end,
@@ -192,6 +189,20 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module impor
     snapshot_status,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Seen, Survey, survey
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where a snapshot goes, and how."""
+
+    where: store.Location
+    recipients: list[str]
+    compress: bool
+    whole: bool = False  # in one request, if it goes to a store
+
+    @property
+    def plain(self) -> bool:
+        return not self.compress and not self.recipients
 
 
 def main() -> None:
@@ -224,13 +235,13 @@ def _save(module: AnsibleModule) -> Result:
     where, s3 = store.location(params["dest"]), s3_settings(params)
     if store.exists(where, s3) or module.check_mode:
         return {"changed": not store.exists(where, s3), "location": str(where)}
-    recipients = _recipients(params)
+    target = _Target(where, _recipients(params), params["compress"])
     connection = connection_of(params)
     ends = time.monotonic() + params["wait"]
     try:
         while True:
             try:
-                return {"changed": True, **_ask(module, connection, where, recipients)}
+                return {"changed": True, **_ask(module, connection, target)}
             except EtcdError as error:
                 if error.final or time.monotonic() > ends:
                     raise
@@ -239,14 +250,14 @@ def _save(module: AnsibleModule) -> Result:
         connection.close()
 
 
-def _ask(module: AnsibleModule, connection: Connection, where: store.Location, recipients: list[str]) -> Result:
+def _ask(module: AnsibleModule, connection: Connection, target: _Target) -> Result:
     """Ask one member after the other."""
     endpoints = module.params["endpoints"]
     found = survey(connection, endpoints)
     last: EtcdError = EtcdError(UNAVAILABLE, "no member of the cluster is healthy enough for a snapshot")
     for seen in candidates(found, endpoints):
         try:
-            return _take(module, connection, seen, where, recipients) | _origin(found, seen)
+            return _take(module, connection, seen, target) | _origin(found, seen)
         except EtcdError as error:  # the next one may do better
             if error.final:
                 raise
@@ -270,31 +281,35 @@ def _origin(found: Survey, seen: Seen) -> Result:
     }
 
 
-def _take(
-    module: AnsibleModule, connection: Connection, seen: Seen, where: store.Location, recipients: list[str]
-) -> Result:
-    """One try with one member."""
+def _take(module: AnsibleModule, connection: Connection, seen: Seen, target: _Target) -> Result:
+    """One try with one member; a second one if a store did not take it in one request."""
+    # While etcdutl looks at it, the end of it would be held back for longer than a store may wait.
+    if target.plain and not module.params["check"]:
+        with suppress(codec.BrokenError):
+            return _stream(module, connection, seen, replace(target, whole=True))
+    return _stream(module, connection, seen, target)
+
+
+def _stream(module: AnsibleModule, connection: Connection, seen: Seen, target: _Target) -> Result:
     params, started = module.params, time.monotonic()
     token = connection.client(seen.url).token
     checked: Result = {}
     with (
         _plain_copy(params) as copy,
-        store.writing(where, s3_settings(params)) as target,
-        Channel(Endpoint(seen.url), connection.tls or Tls(), token) as channel,
+        snapshot(Endpoint(seen.url), connection.tls or Tls(), token) as stream,
+        store.writing(target.where, s3_settings(params), stream.length if target.whole else None) as writer,
     ):
-        stream = channel.snapshot()
-        source: codec.Reader = _Tee(stream, copy) if copy else stream
+        source: codec.Filler = _Tee(stream, copy) if copy else stream
         # A plain one is hashed by the stream already.
-        plainly = not params["compress"] and not recipients
-        stored = None if plainly else store.Hashed(target)
-        codec.encode(source, stored or target, compress=params["compress"], recipients=recipients)
+        stored = None if target.plain else store.Hashed(writer)
+        codec.encode(source, stored or writer, compress=target.compress, recipients=target.recipients)
         seconds = time.monotonic() - started
         if params["check"]:
-            plain: Any = copy or target
+            plain: Any = copy or writer
             plain.flush()
             checked = snapshot_status(params["etcdutl"], plain.name)
     return {
-        "location": str(where),
+        "location": str(target.where),
         "size": stored.size if stored else stream.size,
         "sha256": stored.sha256 if stored else stream.sha256,
         "snapshot_size": stream.size,
@@ -327,9 +342,14 @@ def _existing(folder: Path) -> Path:
 class _Tee:
     """Reads, and writes what it reads to a file as well."""
 
-    def __init__(self, source: codec.Reader, file: Any) -> None:
+    def __init__(self, source: codec.Filler, file: Any) -> None:
         self._source = source
         self._file = file
+
+    def readinto(self, buffer: memoryview) -> int:
+        size = self._source.readinto(buffer)
+        self._file.write(buffer[:size])
+        return size
 
     def read(self, limit: int = 1 << 20) -> bytes:
         data = self._source.read(limit)

@@ -17,15 +17,6 @@ options:
       - Where it is kept, as a path on the machine where the module runs or as C(s3://bucket/key).
     type: str
     required: true
-  sha256:
-    description:
-      - What M(etcdops.etcd.etcd_snapshot) returned as RV(etcdops.etcd.etcd_snapshot#module:sha256). If given, it must
-        be that.
-    type: str
-  identity_file:
-    description:
-      - The file with age's private key, if it is encrypted.
-    type: path
   etcdutl:
     description:
       - The program C(etcdutl).
@@ -42,16 +33,9 @@ attributes:
   diff_mode:
     support: N/A
     description: It changes nothing.
-  platform:
-    support: full
-    platforms: posix
-    description: Where it runs.
 extends_documentation_fragment:
   - etcdops.etcd.snapshot
-requirements:
-  - botocore, for S3 without credentials of its own in the options
-  - zstandard, for compressed snapshots
-  - pyrage, for encrypted snapshots
+  - etcdops.etcd.snapshot.fetch
 seealso:
   - module: etcdops.etcd.etcd_snapshot
   - module: etcdops.etcd.etcd_restore
@@ -121,6 +105,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreErr
 from ansible_collections.etcdops.etcd.plugins.module_utils.fetch import fetch
 from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
+    FETCH_OPTIONS,
     OPTIONS,
     end,
     keys_in,
@@ -133,10 +118,9 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "src": {"type": "str", "required": True},
-            "sha256": {"type": "str"},
-            "identity_file": {"type": "path"},
             "etcdutl": {"type": "str", "default": "etcdutl"},
             "copy": {"type": "path"},
+            **FETCH_OPTIONS,
             **OPTIONS,
         },
         supports_check_mode=True,

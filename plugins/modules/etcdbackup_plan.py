@@ -69,8 +69,8 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils import backup_planner, kube
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup import Backup, read
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup_observe import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import planned, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report, transition
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup_planner import Phase, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import Kind, planned, reconcile, run
 
 
 def main() -> None:
@@ -78,33 +78,35 @@ def main() -> None:
 
 
 def _reconcile(namespace: str, name: str, write: bool) -> dict[str, Any]:
-    api = kube.connect()
-    resource = api.get("EtcdBackup", namespace, name)
-    if resource is None:
-        gone = backup_planner.Plan(backup_planner.Phase.DELETING, "Gone", f"{name} is gone.", release=True)
-        return _result(False, gone)
-    backup = read(resource)
-    before: dict[str, Any] = resource.get("status", {})
-    seen = observe(api, backup, before)
-    plan = backup_planner.plan(backup, seen, before)
-    if backup.deleting and plan.create and api.takes_nothing_new(plan.create[0]):
-        plan = backup_planner.left_behind(backup)
-    if plan.phase is backup_planner.Phase.SUCCEEDED and before.get("phase") != plan.phase and write:
-        _tell_cluster(api, backup, plan)
-    after = backup_planner.status(backup, plan, before, seen.now)
-    news = transition(before, str(plan.phase), plan.reason, plan.message, warning=plan.warning)
-    return _result(report(api, resource, after, news, write=write), plan)
-
-
-def _result(changed: bool, plan: backup_planner.Plan) -> dict[str, Any]:
+    gone = Plan(Phase.DELETING, "Gone", f"{name} is gone.", release=True)
+    kind = Kind(
+        "EtcdBackup",
+        read,
+        observe,
+        backup_planner.plan,
+        backup_planner.status,
+        gone,
+        stranded=backup_planner.left_behind,
+        tell=_tell_cluster,
+    )
+    changed, _, plan = reconcile(kind, namespace, name, write)
     return planned(changed, plan, "create", "delete_jobs", "delete_claims", "release")
 
 
-def _tell_cluster(api: kube.Kube, backup: Backup, plan: backup_planner.Plan) -> None:
+def _tell_cluster(api: kube.Kube, backup: Backup, plan: Plan, before: dict[str, Any]) -> None:
     """The cluster's own status says when it was last backed up. The annotation has the operator look at it."""
-    told = {"name": backup.name, "time": plan.result["completionTime"], "revision": plan.result["revision"]}
-    api.patch_status("EtcdCluster", backup.namespace, backup.cluster, {"lastBackup": told})
-    api.annotate("EtcdCluster", backup.namespace, backup.cluster, {"etcdops.dev/backed-up": told["time"]})
+    if plan.phase is Phase.SUCCEEDED and before.get("phase") != plan.phase:
+        last: dict[str, Any] | None = backup_planner.told(backup.name, plan.result)
+    elif plan.release and backup_planner.outcome(before) is Phase.SUCCEEDED:
+        cluster = api.get("EtcdCluster", backup.namespace, backup.cluster) or {}
+        if cluster.get("status", {}).get("lastBackup", {}).get("name") != backup.name:
+            return
+        last = backup_planner.last_good(backup, api.list("EtcdBackup", backup.namespace, ""))
+    else:
+        return
+    api.patch_status("EtcdCluster", backup.namespace, backup.cluster, {"lastBackup": last})
+    note = {"etcdops.dev/backed-up": last["time"] if last else None}
+    api.annotate("EtcdCluster", backup.namespace, backup.cluster, note)
 
 
 if __name__ == "__main__":

@@ -73,11 +73,11 @@ requeue:
 
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, restore_plan, restore_planner
-from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import planned, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report, transition
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore import read
+from ansible_collections.etcdops.etcd.plugins.module_utils import restore_planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import Kind, planned, reconcile, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import Restore, read
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore_observe import observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore_plan import Phase, Plan, status
 
 
 def main() -> None:
@@ -85,25 +85,16 @@ def main() -> None:
 
 
 def _reconcile(namespace: str, name: str, write: bool) -> dict[str, Any]:
-    api = kube.connect()
-    resource = api.get("EtcdRestore", namespace, name)
-    if resource is None:
-        gone = restore_plan.Plan(restore_plan.Phase.FAILED, "Gone", "The EtcdRestore is gone.", release=True)
-        return _result(False, "", gone)
-    restore = read(resource)
-    before: dict[str, Any] = resource.get("status", {})
-    seen = observe(api, restore, before)
-    plan = restore_planner.plan(restore, seen, before)
-    if restore.deleting and plan.create and api.takes_nothing_new(plan.create[0]):  # the volumes go, too
-        plan = restore_plan.Plan(restore_plan.Phase.FAILED, "Gone", "The namespace is being deleted.", release=True)
-    after = restore_plan.status(restore, plan, before, seen.now)
-    news = transition(before, str(plan.phase), plan.reason, plan.message, warning=plan.warning)
-    return _result(report(api, resource, after, news, write=write), restore.cluster, plan)
-
-
-def _result(changed: bool, cluster: str, plan: restore_plan.Plan) -> dict[str, Any]:
+    gone = Plan(Phase.FAILED, "Gone", "The EtcdRestore is gone.", release=True)
+    kind = Kind("EtcdRestore", read, observe, restore_planner.plan, status, gone, stranded=_stranded)
+    changed, restore, plan = reconcile(kind, namespace, name, write)
     found = planned(changed, plan, "create", "annotations", "forget_id", "delete_jobs", "release")
-    return {"cluster": cluster, **found}
+    return {"cluster": restore.cluster if restore else "", **found}
+
+
+def _stranded(_: Restore) -> Plan:
+    """The volumes go, too."""
+    return Plan(Phase.FAILED, "Gone", "The namespace is being deleted.", release=True)
 
 
 if __name__ == "__main__":

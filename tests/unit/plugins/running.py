@@ -14,9 +14,11 @@ from ansible.module_utils import basic
 Result = dict[str, Any]
 
 
-def run(module: ModuleType, *, check: bool = False, **arguments: Any) -> Result:
-    """What the module returns; a failure is a result too."""
-    handed_over = {"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}}
+def run(module: ModuleType, *, check: bool = False, also: Result | None = None, **arguments: Any) -> Result:
+    """What the module returns; a failure is a result too. `also`: arguments whose names mean something else here."""
+    handed_over = {
+        "ANSIBLE_MODULE_ARGS": {**arguments, **(also or {}), "_ansible_check_mode": check, "_ansible_diff": True}
+    }
     output = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(output):
         patch.setattr(basic, "_ANSIBLE_ARGS", json.dumps(handed_over).encode())

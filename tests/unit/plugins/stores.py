@@ -26,16 +26,17 @@ class Store:
     port: int
     certificates: Certificates
     process: subprocess.Popen[bytes]
+    secure: bool = True
 
     @classmethod
-    def start(cls, folder: Path, certificates: Certificates) -> Store:
+    def start(cls, folder: Path, certificates: Certificates, *, secure: bool = True) -> Store:
         (folder / "data" / BUCKET).mkdir(parents=True)
         (port,) = free_ports(1)
         command = [
             str(parts.binary("versitygw", "versitygw")),
             f"--port={HOST}:{port}",
-            f"--cert={certificates.path('server.crt')}",
-            f"--key={certificates.path('server.key')}",
+            *([f"--cert={certificates.path('server.crt')}"] if secure else []),
+            *([f"--key={certificates.path('server.key')}"] if secure else []),
             "--quiet",
             "posix",
             str(folder / "data"),
@@ -43,7 +44,7 @@ class Store:
         environment = os.environ | {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        store = cls(folder, port, certificates, process)
+        store = cls(folder, port, certificates, process, secure)
         eventually(store.answers)
         return store
 
@@ -56,7 +57,7 @@ class Store:
 
     def settings(self, **changed: Any) -> Settings:
         values: dict[str, Any] = {
-            "endpoint": f"https://{HOST}:{self.port}",
+            "endpoint": f"{'https' if self.secure else 'http'}://{HOST}:{self.port}",
             "path_style": True,
             "ca": self.certificates.path("ca.crt"),
             "access_key": ACCESS_KEY,

@@ -18,6 +18,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.backup_planner import
     Phase,
     Plan,
     Step,
+    last_good,
     plan,
     status,
 )
@@ -191,6 +192,21 @@ def test_no_cluster_and_no_members() -> None:
 
 def _ended(backup: Backup, phase: Phase) -> dict[str, Any]:
     return {"startTime": "2026-11-16T12:00:00Z"} | status(backup, Plan(phase, str(phase), "It ended."), {}, NOW)
+
+
+def test_the_last_good_one_that_is_left() -> None:
+    def resource(name: str, time: str, phase: Phase = Phase.SUCCEEDED, cluster: str = "example") -> dict[str, Any]:
+        told = _ended(CLAIM, phase) | {"completionTime": time, "revision": 7}
+        return {"metadata": {"name": name, "uid": name}, "spec": {"cluster": cluster}, "status": told}
+
+    leaving = {**resource("one", "9"), "metadata": {"name": "one", "uid": CLAIM.uid}}
+    going = resource("going", "8")
+    going["metadata"]["deletionTimestamp"] = "now"
+    others = [resource("failed", "7", Phase.FAILED), resource("another", "6", cluster="another"), going]
+    pending = {"metadata": {"name": "pending", "uid": "p"}, "spec": {"cluster": "example"}}
+    assert last_good(CLAIM, [leaving, *others, pending]) is None
+    good = [resource("old", "1"), resource("new", "2")]
+    assert last_good(CLAIM, [leaving, *others, *good]) == {"name": "new", "time": "2", "revision": 7}
 
 
 def test_deleting() -> None:

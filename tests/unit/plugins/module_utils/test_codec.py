@@ -94,9 +94,12 @@ class _Zeros:
         self.left -= len(piece)
         return piece
 
+    def readinto(self, buffer: memoryview) -> int:
+        raise NotImplementedError  # for those that are neither compressed nor encrypted
+
 
 class _Nowhere:
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         return len(data)
 
 

@@ -96,6 +96,12 @@ def _until_restoring(world: World) -> Plan:
     return world.reconcile(stopped=True)
 
 
+def _settings(job: dict[str, Any], prefix: str) -> dict[str, str]:
+    """Of its first container."""
+    env = job["spec"]["template"]["spec"]["initContainers"][0]["env"]
+    return {each["name"]: each["value"] for each in env if each["name"].startswith(prefix)}
+
+
 def test_into_a_new_cluster() -> None:
     world = World(NEW, CLUSTER)
     first = world.reconcile()
@@ -136,6 +142,13 @@ def test_every_member_is_made_from_the_same() -> None:
     assert {next(word for word in command if word.startswith("--name=")) for command in commands} == {
         f"--name=fresh-{number}" for number in range(3)
     }
+    assert _settings(jobs[0], "RESTORE_") == {  # the volume is new: there is no old data to keep
+        "RESTORE_STATE": "restored",
+        "RESTORE_DATA_DIR": "/var/lib/etcd/data",
+        "RESTORE_OVERWRITE": "true",
+        "RESTORE_SRC": "https://10.0.0.9:8443/",
+        "RESTORE_SNAPSHOT": "/scratch/snapshot.db",
+    }
     volumes = [volume for job in jobs for volume in job["spec"]["template"]["spec"]["volumes"]]
     assert {volume["secret"]["secretName"] for volume in volumes if "secret" in volume} == {"back-transfer-restore-"}
 
@@ -144,6 +157,9 @@ def test_in_place() -> None:
     world = _in_place()
     restoring = _until_restoring(world)
     assert [each["kind"] for each in restoring.create] == ["Job"] * 3
+    settings = _settings(restoring.create[0], "RESTORE_")
+    assert settings["RESTORE_OLD_DATA"] == "/var/lib/etcd/before-restore-"
+    assert "RESTORE_OVERWRITE" not in settings
     world.finish("member")
     world.reconcile()
     assert world.seen.annotations == {MADE_BY: "restore-uid", RESTORED: "3"}

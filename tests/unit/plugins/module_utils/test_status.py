@@ -84,3 +84,13 @@ def test_an_even_size_is_warned_of_once() -> None:
     assert [event.reason for event in first if event.type == "Warning"] == ["EvenSize"]
     told = status.status(even, seen, plan(even, seen), {})
     assert status.events(even, plan(even, seen), told) == []
+
+
+def test_backed_up_follows_the_last_good_backup() -> None:
+    first = _told(_running())
+    assert "BackedUp" not in [each["type"] for each in first["conditions"]]
+    last = {"name": "one", "time": "2026-11-16T12:00:00Z", "revision": 7}
+    backed_up = _told(_running(), first | {"lastBackup": last})
+    assert _condition(backed_up, "BackedUp") == ("True", "Succeeded")
+    for before in (backed_up, _told(_running(), backed_up)):  # it was deleted, and that is not forgotten
+        assert _condition(_told(_running(), before), "BackedUp") == ("False", "Deleted")

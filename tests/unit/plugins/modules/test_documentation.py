@@ -36,6 +36,7 @@ FRAGMENTS = {
     "etcdops.etcd.kube": kube.ModuleDocFragment.DOCUMENTATION,
     "etcdops.etcd.kube.etcdcluster": kube.ModuleDocFragment.ETCDCLUSTER,
     "etcdops.etcd.snapshot": snapshot.ModuleDocFragment.DOCUMENTATION,
+    "etcdops.etcd.snapshot.fetch": snapshot.ModuleDocFragment.FETCH,
 }
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 
 import pyrage
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils import http2
+from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3
 from ansible_collections.etcdops.etcd.plugins.modules import etcd_restore, etcd_snapshot, etcd_snapshot_info
 
 from sandbox import layout, parts
@@ -139,6 +142,28 @@ def test_every_form_comes_back(  # noqa: PLR0913, PLR0917  fixtures are asked fo
     assert [succeed(etcd_snapshot, **deleting)["changed"] for _ in range(2)] == [True, False]
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_plain_one_goes_to_s3_in_one_request_and_in_parts_if_that_breaks(
+    newest: Cluster, store: Store, monkeypatch: pytest.MonkeyPatch, broken: bool
+) -> None:
+    key, ways = f"in-one/{broken}", []
+    begun = S3._begun
+
+    def noting(client: S3, *request: Any) -> Any:
+        ways.append("whole")
+        connection = begun(client, *request)
+        if broken:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        return connection
+
+    monkeypatch.setattr(S3, "_begun", noting)
+    saved = _save(newest, f"s3://{BUCKET}/{key}", also={"check": False}, **store.options)
+    stored = store.path(key).read_bytes()
+    assert (saved["size"], saved["sha256"]) == (len(stored), hashlib.sha256(stored).hexdigest())
+    assert hashlib.sha256(stored[:-32]).digest() == stored[-32:]
+    assert ways == ["whole"]
+
+
 def test_an_identity_does_for_encryption(newest: Cluster, keys: dict[str, str], tmp_path: Path) -> None:
     _save(newest, tmp_path / "x", identity_file=keys["identity"])
     assert (tmp_path / "x").read_bytes().startswith(b"age-encryption.org/v1")
@@ -184,6 +209,37 @@ def test_a_member_that_is_lost_on_the_way_is_replaced_by_another(own_three: Clus
     assert _names(tmp_path) == ["x.db"]
 
 
+def test_a_member_that_freezes_on_the_way_is_given_up(
+    own_three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if own_three.version != layout.ETCD_VERSIONS[1]:
+        return  # the same code for all
+    monkeypatch.setattr(http2, "_SILENCE", 0.5)
+    monkeypatch.setattr(http2, "_WINDOW", 1 << 17)  # so that it has not sent all of it before it freezes
+    for number in range(20):
+        own_three.client(timeout=60).put(f"key-{number}", "x" * 1_000_000)
+    leader = own_three.leader().name
+    victim = next(member for member in own_three.members if member.name != leader)
+    order = [victim.client_url, *(url for url in own_three.endpoints if url != victim.client_url)]
+    unfinished = tmp_path / ".x.db.unfinished"
+
+    def freeze_when_begun() -> None:
+        eventually(lambda: unfinished.exists() and unfinished.stat().st_size > 1_000_000)
+        victim.freeze()
+
+    freezer = threading.Thread(target=freeze_when_begun)
+    freezer.start()
+    try:
+        dest, etcdutl = str(tmp_path / "x.db"), _etcdutl(own_three.version)
+        saved = succeed(etcd_snapshot, endpoints=order, dest=dest, etcdutl=etcdutl)
+    finally:
+        freezer.join()
+        victim.thaw()
+    assert saved["member"] != victim.name
+    assert saved["snapshot_size"] > 20_000_000
+    assert _names(tmp_path) == ["x.db"]
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -202,10 +258,9 @@ def test_what_is_wrong_with_a_store_is_said(
     arguments: dict[str, Any] = {
         "endpoints": newest.endpoints,
         "dest": f"s3://{BUCKET}/x",
-        "check": False,
         "report": str(report),
     }
-    message = fail(etcd_snapshot, **(arguments | store.options | changed))
+    message = fail(etcd_snapshot, also={"check": False}, **(arguments | store.options | changed))
     assert said in message
     assert SECRET_KEY not in message
     assert said in report.read_text()
@@ -213,21 +268,19 @@ def test_what_is_wrong_with_a_store_is_said(
 
 
 def test_a_file_that_can_not_be_written(newest: Cluster) -> None:
-    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest="/dev/full/x", check=False)
+    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest="/dev/full/x", also={"check": False})
     assert "can't be written" in message
 
 
 def test_a_full_disk(newest: Cluster, tmp_path: Path) -> None:
     # What is written goes to a device that is always full.
     (tmp_path / ".x.db.unfinished").symlink_to("/dev/full")
-    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest=str(tmp_path / "x.db"), check=False)
+    message = fail(etcd_snapshot, endpoints=newest.endpoints, dest=str(tmp_path / "x.db"), also={"check": False})
     assert "there is no room left" in message
     assert _names(tmp_path) == []
 
 
 def test_what_a_killed_upload_left_is_deleted(store: Store) -> None:
-    from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3  # noqa: PLC0415
-
     client, uploads = S3(store.settings()), ("GET", BUCKET, "", {"prefix": "left/over", "uploads": ""})
     client._ask("POST", BUCKET, "left/over", {"uploads": ""})
     assert b"<Upload>" in client._ask(*uploads)
@@ -329,6 +382,24 @@ def test_old_data_is_moved_away_once_and_put_back(newest: Cluster, tmp_path: Pat
     assert [succeed(etcd_restore, **keep)["changed"] for _ in range(2)] == [True, False]
     assert data.exists()
     assert not old.exists()
+
+
+def test_what_an_earlier_try_has_left_is_overwritten_if_it_may_be(newest: Cluster, tmp_path: Path) -> None:
+    _save(newest, tmp_path / "x.db")
+    volume = tmp_path / "volume"
+    (volume / "data" / "half").mkdir(parents=True)
+    arguments: dict[str, Any] = {
+        "src": str(tmp_path / "x.db"),
+        "data_dir": str(volume / "data"),
+        "snapshot": str(tmp_path / "plain.db"),
+    }
+    assert not succeed(etcd_restore, **arguments)["changed"]
+    assert _names(volume / "data") == ["half"]
+    assert run(etcd_restore, check=True, overwrite=True, **arguments)["changed"]
+    assert succeed(etcd_restore, overwrite=True, **arguments)["changed"]
+    assert _names(volume) == []
+    assert succeed(etcd_restore, overwrite=True, **arguments)["changed"]
+    assert _names(volume) == []  # on a new volume nothing is left but the data that is made next
 
 
 def test_where_nothing_was_nothing_is_put_back(newest: Cluster, tmp_path: Path) -> None:
