@@ -109,13 +109,24 @@ class Kube:
         path = _path(kind, namespace, name)
         return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
 
-    def delete(self, kind: str, namespace: str, name: str, uid: str | None = None, *, force: bool = False) -> bool:
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        uid: str | None = None,
+        *,
+        force: bool = False,
+        orphan: bool = False,
+    ) -> bool:
         """Delete an object, only the one with that uid if it is given; tells whether there was one.
 
-        With `force` a pod is gone at once, even if its node never says that it has stopped.
+        With `force` a pod is gone at once, even if its node never says that it has stopped. With `orphan` what the
+        object has made stays.
         """
         # A Job's pods go with it; all else is deleted that way anyway.
-        options: Manifest = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
+        options: Manifest = {"propagationPolicy": "Orphan" if orphan else "Background"}
+        options |= {"preconditions": {"uid": uid}} if uid else {}
         if force:
             options["gracePeriodSeconds"] = 0
         try:

@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from . import desired
+from . import desired, expansion, roll, upgrade
 from .loss import GONE
-from .manifests import quorum
+from .manifests import quorum, template_hash
 from .observed import Join, Observed
 from .plan import WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
 from .team import Seat, Team
 
+# Nothing goes on until somebody has done something; but the size may still be changed.
+STUCK = ("VersionRefused", "UpgradeWaits", "SnapshotFailed")
 # How long a learner may take to start and catch up before it is taken back, and until it is tried again.
 PATIENCE = timedelta(minutes=10)
 
@@ -28,9 +30,9 @@ class Case:
     seen: Observed
     team: Team
 
-    def objects(self, *, coming: str = "", going: str = "") -> desired.Manifests:
-        """The objects that must change when one member comes or goes, or for those there are."""
-        wanted = desired.for_team(self.cluster, self.seen, self.team, coming=coming, going=going)
+    def objects(self, *, coming: str = "", going: str = "", renewed: str = "") -> desired.Manifests:
+        """The objects that must change when one member comes, goes or is renewed, or for those there are."""
+        wanted = desired.for_team(self.cluster, self.seen, self.team, coming=coming, going=going, renewed=renewed)
         return desired.changed(wanted, self.seen)
 
     def leftover_claims(self, *, going: str = "") -> tuple[str, ...]:
@@ -44,9 +46,14 @@ def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
         return _repair(case, lost[0])
     if team.learners:
         return _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
+    pending = _another_version(case) if cluster.target else None
+    if pending and pending.reason not in STUCK:
+        return pending
+    if restart := _roll(case):
+        return restart
     if team.unwell:
-        return None
-    return _resize(case)
+        return pending
+    return _resize(case) or pending or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
 
 
 def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:
@@ -60,6 +67,33 @@ def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> 
     if not learner:
         return None
     return seen.join if seen.join and seen.join.member == learner else Join(learner, seen.now)
+
+
+def _another_version(case: Case) -> Plan | None:
+    def objects(cluster: Cluster) -> desired.Manifests:
+        return replace(case, cluster=cluster).objects()
+
+    return upgrade.prepare(case.cluster, case.seen, case.team, objects)
+
+
+def _roll(case: Case) -> Plan | None:
+    """The next restart. Who has its data in memory would lose it, so its place is taken by a member that joins."""
+    cluster, seen, team = case.cluster, case.seen, case.team
+    wanted = desired.for_team(cluster, seen, team)
+    changed = desired.changed(wanted, seen)
+    plan = roll.change(cluster, seen, team, template_hash(wanted[-1]), changed)
+    if plan is None or plan.step is not Step.ROLL:
+        return plan
+    if cluster.storage.type == "Persistent":
+        return replace(plan, apply=case.objects(renewed=plan.restart))
+    seat = next(seat for seat in team.voters if seat.name == plan.restart)
+    if team.votes < 2:
+        message = f"{seat.name} is the only member and has its data in memory, so it can't restart: grow the cluster first."
+        return Plan(Phase.UNSUPPORTED, "CannotRestart", message, requeue=WATCHFUL)
+    if team.crowded:
+        return None
+    message = f"{plan.message} Its data is in memory, so another member takes its place."
+    return replace(_join(case, seat.name, plan.phase, message, remove=seat.id), reason=plan.reason)
 
 
 def _repair(case: Case, seat: Seat) -> Plan | None:
@@ -182,7 +216,8 @@ def _afresh(case: Case, name: str, plan: Plan) -> Plan:
 
 def _phase(case: Case) -> Phase:
     """A learner's list entry does not tell why it was added; the status does."""
-    return Phase.REPAIRING if case.seen.phase == Phase.REPAIRING else Phase.SCALING
+    known = (Phase.REPAIRING, Phase.UPGRADING, Phase.RESTARTING)
+    return next((phase for phase in known if case.seen.phase == phase), Phase.SCALING)
 
 
 def _in_sync(team: Team, learner: Seat) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from . import config, desired, manifests, members
+from . import config, desired, expansion, manifests, members, upgrade
 from .loss import loss
 from .observed import Observed
 from .plan import SETTLED, SOON, WATCHFUL, Phase, Plan, Step
@@ -24,6 +24,8 @@ def plan(cluster: Cluster, seen: Observed) -> Plan:
         return Plan(Phase.DELETING, "Deleting", "The cluster is being deleted.")
     if cluster.held_by:
         return _held(cluster, seen)
+    if seen.cluster_id is not None:
+        cluster = upgrade.held(cluster, seen)
     if cluster.paused:
         return Plan(
             Phase.PAUSED,
@@ -42,14 +44,16 @@ def _held(cluster: Cluster, seen: Observed) -> Plan:
     """An EtcdRestore is at work: no member may run."""
     message = f"EtcdRestore {cluster.held_by} holds this cluster; no member runs until the data is there."
     held = Plan(Phase.RESTORING, "Restoring", message, requeue=WATCHFUL)
-    if desired.replicas(cluster, seen):
+    if _has_pods(cluster, seen):
         stopped = desired.as_they_are(cluster, seen, 0)[-1]
         return replace(held, step=Step.HIBERNATE, apply=(stopped,), requeue=SOON)
     return replace(held, requeue=SOON) if seen.pods else held
 
 
-def rejected(planned: Plan, why: str) -> Plan:
+def rejected(cluster: Cluster, planned: Plan, why: str) -> Plan:
     """The plan instead, when Kubernetes would refuse its objects: say so and leave everything as it is."""
+    if planned.step is Step.EXPAND:
+        return expansion.refused(cluster, why)
     message = f"Kubernetes refuses what the spec asks for; correct spec.pod. {why}"
     return Plan(Phase.UNSUPPORTED, "Rejected", message, cluster_id=planned.cluster_id, requeue=WATCHFUL)
 
@@ -106,7 +110,7 @@ def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
 
 
 def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
-    if desired.replicas(cluster, seen) > 0:
+    if _has_pods(cluster, seen):
         # Sealed before they stop, as far as a quorum tells who has started.
         team = gather(cluster, seen)
         wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, 0)
@@ -118,6 +122,12 @@ def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
     return Plan(
         Phase.HIBERNATED, "Hibernated", "No member runs; the data is kept. Set spec.size to wake it.", requeue=SETTLED
     )
+
+
+def _has_pods(cluster: Cluster, seen: Observed) -> bool:
+    """Is there a StatefulSet with pods, or pods that only a StatefulSet can stop?"""
+    orphans = f"StatefulSet/{cluster.name}" not in seen.objects and any(not pod.deleting for pod in seen.pods)
+    return orphans or desired.replicas(cluster, seen) > 0
 
 
 def _run(cluster: Cluster, seen: Observed) -> Plan:
@@ -146,6 +156,8 @@ def _run(cluster: Cluster, seen: Observed) -> Plan:
         names = ", ".join(seen.certificates.missing + seen.certificates.due)
         return replace(health, step=Step.RENEW, certificates=True, requeue=SOON, message=f"Renewing {names}.")
     planned = (members.change(cluster, seen, team) if team else None) or health
+    if team and planned is health and health.phase is Phase.RUNNING:
+        planned = upgrade.finish(cluster, seen, team, health)
     if planned.step is not Step.IDLE:
         return planned
     wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, number)
@@ -207,10 +219,8 @@ def _notes(cluster: Cluster, seen: Observed, team: Team | None) -> str:
             f"Members that this EtcdCluster did not add: {names}. They are left alone, and the size is not changed "
             "while they are there; if they are not meant to be, remove them with etcdctl member remove."
         )
-    wanted = manifests.pod_template(cluster)["metadata"]["annotations"][manifests.TEMPLATE_HASH]
-    stale = [pod.name for pod in seen.pods if pod.template_hash != wanted]
-    if stale:
-        notes.append(f"{', '.join(stale)} still run with the former settings; delete one pod at a time to renew it.")
+    if cluster.target:
+        notes.append(f"The way to {cluster.target} waits until every member serves.")
     if seen.certificates.problem:
         notes.append(seen.certificates.problem)
     return " ".join(notes)

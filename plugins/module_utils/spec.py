@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 REPOSITORY = "gcr.io/etcd-development/etcd"
@@ -33,6 +35,14 @@ class TlsSpec:
 
 
 @dataclass(frozen=True)
+class UpgradeSpec:
+    allow_downgrade: bool = False
+    snapshot: bool = True
+    backup: dict[str, Any] = field(default_factory=dict)  # of the spec of the EtcdBackup: destination and the like
+    keep_for: timedelta | None = None  # how long it is kept afterwards; None: until somebody deletes it
+
+
+@dataclass(frozen=True)
 class Cluster:
     """One EtcdCluster: who it is and what it should be."""
 
@@ -42,6 +52,7 @@ class Cluster:
     generation: int
     size: int
     version: str
+    target: str = ""  # the version that is asked for, while its members may not have it yet (upgrade.py)
     repository: str = REPOSITORY
     paused: bool = False
     deleting: bool = False
@@ -50,6 +61,7 @@ class Cluster:
     restored: int = 0  # so many members have data of a snapshot to start with
     storage: Storage = Storage()
     tls: TlsSpec = TlsSpec()
+    upgrade: UpgradeSpec = UpgradeSpec()
     options: dict[str, Any] = field(default_factory=dict)
     pod: dict[str, Any] = field(default_factory=dict)
 
@@ -129,6 +141,24 @@ def read(resource: dict[str, Any]) -> Cluster:
             tls.get("peerSecret", ""),
             tls.get("clientSecret", ""),
         ),
+        upgrade=_upgrade(spec.get("upgrade", {})),
         options=spec.get("options", {}),
         pod=spec.get("pod", {}),
     )
+
+
+def _upgrade(spec: dict[str, Any]) -> UpgradeSpec:
+    snapshot = spec.get("snapshot", {})
+    backup = {name: snapshot[name] for name in ("destination", "compression", "encryption") if name in snapshot}
+    keep_for = snapshot.get("keepFor")
+    return UpgradeSpec(
+        spec.get("allowDowngrade", False),
+        snapshot.get("mode", "Required") == "Required",
+        {"destination": {"newClaim": {}}, **backup},
+        _duration(keep_for) if keep_for else None,
+    )
+
+
+def _duration(text: str) -> timedelta:
+    number, unit = re.fullmatch(r"(\d+)([mhd])", text).groups()  # type: ignore[union-attr]  the CRD has checked it
+    return timedelta(**{{"m": "minutes", "h": "hours", "d": "days"}[unit]: int(number)})

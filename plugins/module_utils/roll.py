@@ -1,0 +1,188 @@
+"""Who restarts next, when pods are not what the spec asks for: a version, an option, a resource, a label. Pure.
+
+One member at a time, and only while all the others serve: followers first, the leader last, after it has handed
+leadership over to one that has been renewed. One that does not come back stops the roll.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from .kube import Manifest
+from .manifests import quorum
+from .observed import Node, Observed, Pod
+from .plan import WATCHFUL, Phase, Plan, Step
+from .spec import Cluster
+from .team import Seat, Team
+
+PATIENCE = timedelta(minutes=2)  # how long a pod may take before its silence means something
+# Entries that a member may be behind and still be called in sync: etcd keeps as many for those that are.
+_BEHIND = 5000
+ROLLING = (Phase.UPGRADING, Phase.RESTARTING)
+
+
+@dataclass(frozen=True)
+class Voter:
+    """What matters of a voter when it, or another one, is to restart."""
+
+    id: int
+    name: str
+    healthy: bool
+    applied: int = 0
+    leads: bool = False
+    renewed: bool = False  # it is what it is to become
+    place: int = 0  # among equals the highest goes first
+
+
+def order(voters: Sequence[Voter]) -> list[Voter]:
+    """Those that have yet to restart: who does not serve first, then followers, the leader last."""
+    stale = [voter for voter in voters if not voter.renewed]
+    return sorted(stale, key=lambda voter: (voter.healthy, voter.leads, -voter.place))
+
+
+def heir(voters: Sequence[Voter], leader: Voter) -> Voter | None:
+    """Who leads when this one goes: the one that knows most, of those that stay if there is any."""
+    others = [voter for voter in voters if voter.healthy and voter.id != leader.id and not _is_behind(voters, voter)]
+    return max(others, key=lambda voter: (voter.renewed, voter.applied), default=None)
+
+
+def objection(voters: Sequence[Voter], name: str) -> str:
+    """Why a voter must not restart now; "" when it may. Asked again in the moment before it does."""
+    others = [voter for voter in voters if voter.name != name]
+    own = next((voter for voter in voters if voter.name == name), None)
+    ill = [voter.name for voter in others if not voter.healthy]
+    if own is not None and not own.healthy:  # what does not serve can't be missed
+        left = len(others) - len(ill)
+        return "" if left >= quorum(len(voters)) else f"only {left} of {len(voters)} voters would be left"
+    if ill:
+        return f"{', '.join(ill)} does not serve"
+    behind = [voter.name for voter in others if _is_behind(voters, voter)]
+    return f"{', '.join(behind)} is not in sync" if behind else ""
+
+
+def gate(voters: Sequence[Voter], name: str, lead: int = 0) -> Voter | None:
+    """Who must lead before this voter restarts; None when it does not lead. ValueError when it must not restart now."""
+    if why := objection(voters, name):
+        raise ValueError(f"{name} is not restarted: {why}")
+    own = next((voter for voter in voters if voter.name == name), None)
+    if own is None or not own.leads or len(voters) == 1:
+        return None
+    chosen = next((voter for voter in voters if voter.id == lead and voter.healthy), None)
+    found = chosen or heir(voters, own)
+    if found is None:
+        raise ValueError(f"{name} is not restarted: it leads, and nobody else can")
+    return found
+
+
+def change(cluster: Cluster, seen: Observed, team: Team, wanted: str, objects: tuple[Manifest, ...]) -> Plan | None:
+    """The next restart, or what it waits for; None when every pod is as it should be.
+
+    `wanted` is the hash of what pods are to be made of. `objects` are those that must change before.
+    """
+    stale = [seat for seat in team.voters if seat.pod and not seat.pod.deleting and seat.pod.template_hash != wanted]
+    if not stale and seen.phase not in ROLLING:
+        return None
+    phase = _phase(cluster, seen, stale)
+    if stale and objects:
+        names = ", ".join(seat.name for seat in stale)
+        message = f"The settings of {names} change; each restarts when its turn comes."
+        return Plan(phase, "ChangingSettings", message, Step.UPDATE, apply=objects)
+    voters = _voters(team, stale)
+    done = f"{len(team.voters) - len(stale)} of {len(team.voters)} done"
+    for seat in stale:  # so a change that went wrong is taken back where it did
+        if not seat.serves and seat.pod and _is_stuck(seen, seat.pod) and not objection(voters, seat.name):
+            return _restart(cluster, seat, voters, phase, done)
+    if waiting := _waiting(cluster, seen, team, stale, phase, done):
+        return waiting
+    if not stale:
+        return None
+    first = order(voters)[0]
+    seat = next(seat for seat in stale if seat.name == first.name)
+    if why := objection(voters, seat.name):
+        return Plan(phase, "WaitingForMember", f"{seat.name} restarts next, but {why}: {done}.")
+    return _restart(cluster, seat, voters, phase, done)
+
+
+def _restart(cluster: Cluster, seat: Seat, voters: list[Voter], phase: Phase, done: str) -> Plan:
+    own = next(voter for voter in voters if voter.name == seat.name)
+    leads = heir(voters, own) if own.leads else None
+    doing = f"with {cluster.version}" if phase is Phase.UPGRADING else "with the new settings"
+    after = f", after handing leadership over to {leads.name}" if leads else ""
+    return Plan(
+        phase,
+        "RestartingMember",
+        f"{seat.name} restarts {doing}{after}: {done}.",
+        Step.ROLL,
+        restart=seat.name,
+        restart_uid=seat.pod.uid if seat.pod else "",
+        lead=f"{leads.id:x}" if leads else "",
+    )
+
+
+def _waiting(
+    cluster: Cluster, seen: Observed, team: Team, stale: list[Seat], phase: Phase, done: str
+) -> Plan | None:
+    """Somebody is on its way, or does not come back."""
+    silent = [seat for seat in team.voters if not seat.serves]
+    going = [seat for seat in team.voters if seat.serves and (seat.pod is None or seat.pod.deleting)]
+    if going and not silent:
+        names = ", ".join(seat.name for seat in going)
+        return Plan(phase, "WaitingForMember", f"Waiting for {names} to restart: {done}.")
+    other = [seat for seat in team.voters if seat.serves and seat not in stale and seat.version != cluster.version]
+    if other and stale and not silent and phase is Phase.UPGRADING:
+        told = ", ".join(f"{seat.name} reports {seat.version}" for seat in other)
+        message = f"{told} though its image is tagged {cluster.version}, so no other member is restarted: {done}."
+        return Plan(phase, "RollStopped", f"{message} Correct spec.version or the image.", requeue=WATCHFUL)
+    if not silent:
+        return None
+    names, troubles = ", ".join(seat.name for seat in silent), _troubles(silent)
+    if any(_is_coming(seen, seat) for seat in silent):
+        return Plan(phase, "WaitingForMember", f"Waiting for {names} to serve: {done}.{troubles}")
+    message = (
+        f"{names} did not come back, so no other member is restarted: {done}.{troubles} Correct the spec, or set it back to "
+        "what it was; this member is restarted first then."
+    )
+    return Plan(phase, "RollStopped", message, requeue=WATCHFUL)
+
+
+def _phase(cluster: Cluster, seen: Observed, stale: list[Seat]) -> Phase:
+    if not stale and seen.phase in ROLLING:
+        return Phase(seen.phase)
+    under_way = seen.upgrade is not None and seen.upgrade.completed is None
+    other = any(seat.version and seat.version != cluster.version for seat in stale)
+    return Phase.UPGRADING if under_way or other else Phase.RESTARTING
+
+
+def _voters(team: Team, stale: list[Seat]) -> list[Voter]:
+    ours = [
+        Voter(seat.member.id, seat.name, seat.serves, seat.applied, seat.leads, seat not in stale, seat.ordinal)
+        for seat in team.voters
+        if seat.member
+    ]
+    # Of strangers nothing is known, so they are not counted upon.
+    return ours + [Voter(each.id, each.name, False, renewed=True) for each in team.strangers if not each.is_learner]
+
+
+def _troubles(seats: list[Seat]) -> str:
+    told = "; ".join(f"{seat.name}: {seat.trouble}" for seat in seats if seat.trouble)
+    return f" {told}." if told else ""
+
+
+def _is_coming(seen: Observed, seat: Seat) -> bool:
+    if seat.pod is not None and not seat.pod.deleting:
+        return seen.now - seat.pod.created < PATIENCE
+    return seen.unwell_since is None or seen.now - seen.unwell_since < PATIENCE
+
+
+def _is_stuck(seen: Observed, pod: Pod) -> bool:
+    """Would a restart help, and do no harm? A pod of a node that is not heard of would be lost for good."""
+    if pod.deleting or pod.node in (Node.UNREACHABLE, Node.GONE):
+        return False
+    told = not pod.scheduled or bool(pod.problem) or pod.crashed
+    return told or (pod.node is Node.WELL and seen.now - pod.created > PATIENCE)
+
+
+def _is_behind(voters: Sequence[Voter], voter: Voter) -> bool:
+    return max(other.applied for other in voters) - voter.applied > _BEHIND
