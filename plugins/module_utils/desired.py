@@ -14,6 +14,7 @@ from .kube import Manifest
 from .observed import Observed
 from .spec import Cluster
 from .team import Seat, Team
+from .versions import parse
 
 Manifests = tuple[Manifest, ...]
 
@@ -133,15 +134,20 @@ def is_outgrown(cluster: Cluster, seen: Observed) -> bool:
 def _formed(
     cluster: Cluster, seen: Observed, pods: list[str], opened: Mapping[str, list[str]], anew: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Each member's file is for the version that its pod runs: a container that starts again reads it again."""
+    """Each member's file is for the version that its pod runs: a container that starts again reads it again.
+
+    Or for the one that it will run, if that is older: each version knows the names that options had in the one before,
+    and says nothing of others.
+    """
     files, kept = _files(cluster, seen), {}
     for name in pods:
         pod = seen.pod(name)
         if cluster.target:
             found = files.get(config.file_name(name)) or next(iter(files.values()), "")
             kept[name] = config.settings_in(found)
-        elif pod and not pod.deleting and name not in anew and pod.version not in ("", cluster.version):
-            kept[name] = config.settings_text(replace(cluster, version=pod.version))
+        elif pod and not pod.deleting and name not in anew and pod.version:
+            older = min(pod.version, cluster.version, key=parse)
+            kept[name] = config.settings_text(replace(cluster, version=older))
     return config.formed(cluster, pods, opened, kept)
 
 

@@ -11,13 +11,13 @@ from datetime import timedelta
 from . import desired, expansion, roll, upgrade
 from .loss import GONE
 from .manifests import quorum, template_hash
-from .observed import Join, Observed
+from .observed import Join, Observed, Pod
 from .plan import WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
 from .team import Seat, Team
 
 # Nothing goes on until somebody has done something; but the size may still be changed.
-STUCK = ("VersionRefused", "UpgradeWaits", "SnapshotFailed")
+STUCK = ("VersionRefused", "UpgradeWaits", "SnapshotFailed", "CannotRestart")
 # How long a learner may take to start and catch up before it is taken back, and until it is tried again.
 PATIENCE = timedelta(minutes=10)
 
@@ -44,16 +44,19 @@ def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
     case = Case(cluster, seen, team)
     if lost := [seat for seat in team.voters if seat.lost]:
         return _repair(case, lost[0])
-    if team.learners:
-        return _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
     pending = _another_version(case) if cluster.target else None
+    if team.learners:
+        corrected = pending if pending and pending.step is Step.UPDATE else None
+        return corrected or _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
     if pending and pending.reason not in STUCK:
         return pending
-    if restart := _roll(case):
+    short = len(team.voters) < cluster.size and not team.unwell and (team.votes < 3 or _in_memory(cluster))
+    restart = (_resize(case) if short else None) or _roll(case)
+    if restart and restart.reason not in STUCK:
         return restart
     if team.unwell:
         return pending
-    return _resize(case) or pending or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
+    return _resize(case) or pending or restart or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
 
 
 def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:
@@ -76,6 +79,10 @@ def _another_version(case: Case) -> Plan | None:
     return upgrade.prepare(case.cluster, case.seen, case.team, objects)
 
 
+def _in_memory(cluster: Cluster) -> bool:
+    return cluster.storage.type == "Memory"
+
+
 def _roll(case: Case) -> Plan | None:
     """The next restart. Who has its data in memory would lose it, so its place is taken by a member that joins."""
     cluster, seen, team = case.cluster, case.seen, case.team
@@ -84,7 +91,7 @@ def _roll(case: Case) -> Plan | None:
     plan = roll.change(cluster, seen, team, template_hash(wanted[-1]), changed)
     if plan is None or plan.step is not Step.ROLL:
         return plan
-    if cluster.storage.type == "Persistent":
+    if not _in_memory(cluster):
         return replace(plan, apply=case.objects(renewed=plan.restart))
     seat = next(seat for seat in team.voters if seat.name == plan.restart)
     if team.votes < 2:
@@ -138,6 +145,9 @@ def _go_on(case: Case, learner: Seat) -> Plan:
         return Plan(phase, "PromotingMember", message, Step.PROMOTE, promote=learner.id, apply=changed)
     if changed:
         return Plan(phase, "AddingMember", f"{name} is a learner now.", Step.UPDATE, apply=changed)
+    if learner.pod and learner.pod.problem and not _is_current(case, learner.pod):
+        message = f"Starting {name} with what the spec asks for now: {learner.pod.problem}."
+        return Plan(phase, "ReplacingMember", message, Step.UPDATE, delete_pods=(name,))
     if learner.lost not in ("", GONE):  # its pod was there before it was added, and has data of another member
         message = f"Starting {name} with an empty disk: {learner.lost}."
         return _afresh(case, name, Plan(phase, "ReplacingMember", message, Step.UPDATE))
@@ -218,6 +228,11 @@ def _phase(case: Case) -> Phase:
     """A learner's list entry does not tell why it was added; the status does."""
     known = (Phase.REPAIRING, Phase.UPGRADING, Phase.RESTARTING)
     return next((phase for phase in known if case.seen.phase == phase), Phase.SCALING)
+
+
+def _is_current(case: Case, pod: Pod) -> bool:
+    live = case.seen.objects.get(f"StatefulSet/{case.cluster.name}")
+    return live is None or pod.deleting or pod.template_hash == template_hash(live)
 
 
 def _in_sync(team: Team, learner: Seat) -> bool:

@@ -92,7 +92,7 @@ def change(cluster: Cluster, seen: Observed, team: Team, wanted: str, objects: t
     voters = _voters(team, stale)
     done = f"{len(team.voters) - len(stale)} of {len(team.voters)} done"
     for seat in stale:  # so a change that went wrong is taken back where it did
-        if not seat.serves and seat.pod and _is_stuck(seen, seat.pod) and not objection(voters, seat.name):
+        if seat.pod and _is_stuck(seen, seat, seat.pod) and not objection(voters, seat.name):
             return _restart(cluster, seat, voters, phase, done)
     if waiting := _waiting(cluster, seen, team, stale, phase, done):
         return waiting
@@ -176,12 +176,14 @@ def _is_coming(seen: Observed, seat: Seat) -> bool:
     return seen.unwell_since is None or seen.now - seen.unwell_since < PATIENCE
 
 
-def _is_stuck(seen: Observed, pod: Pod) -> bool:
+def _is_stuck(seen: Observed, seat: Seat, pod: Pod) -> bool:
     """Would a restart help, and do no harm? A pod of a node that is not heard of would be lost for good."""
-    if pod.deleting or pod.node in (Node.UNREACHABLE, Node.GONE):
+    if seat.serves or seat.leads or pod.deleting or pod.node in (Node.UNREACHABLE, Node.GONE):
         return False
-    told = not pod.scheduled or bool(pod.problem) or pod.crashed
-    return told or (pod.node is Node.WELL and seen.now - pod.created > PATIENCE)
+    if not pod.scheduled or pod.problem or pod.crashed:
+        return True
+    long = seen.unwell_since is not None and seen.now - seen.unwell_since > PATIENCE  # no answer that was missed
+    return pod.node is Node.WELL and long and seen.now - pod.created > PATIENCE
 
 
 def _is_behind(voters: Sequence[Voter], voter: Voter) -> bool:

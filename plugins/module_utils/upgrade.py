@@ -29,12 +29,11 @@ Objects = Callable[[Cluster], desired.Manifests]
 
 def released(cluster: Cluster, seen: Observed) -> str:
     """The version that new pods run; "" when nothing tells."""
+    if live := seen.objects.get(f"StatefulSet/{cluster.name}"):
+        return of_image(live["spec"]["template"]["spec"]["containers"][0]["image"])
     config_map = seen.objects.get(f"ConfigMap/{cluster.config_map}", {})
     noted: str = (config_map.get("metadata", {}).get("annotations") or {}).get(manifests.VERSION, "")
-    if noted:
-        return noted
-    live = seen.objects.get(f"StatefulSet/{cluster.name}")
-    return of_image(live["spec"]["template"]["spec"]["containers"][0]["image"]) if live else ""
+    return noted
 
 
 def held(cluster: Cluster, seen: Observed) -> Cluster:
@@ -43,6 +42,20 @@ def held(cluster: Cluster, seen: Observed) -> Cluster:
     if not have or have == cluster.version:
         return cluster
     return replace(cluster, version=have, target=cluster.version)
+
+
+def corrected(cluster: Cluster, seen: Observed) -> Cluster:
+    """When no quorum tells what members run: the goal of an upgrade that is under way may be put right, or taken back.
+
+    Pods may be unable to start because of it, all of them if they were stopped in the middle.
+    """
+    noted = under_way(seen)
+    if not cluster.target or noted is None or noted.source == cluster.version:
+        return cluster
+    goal, source = parse(cluster.target), parse(noted.source)
+    if goal != source and goal.minor != parse(cluster.version).minor:
+        return cluster
+    return replace(cluster, version=cluster.target, target="")
 
 
 def under_way(seen: Observed) -> Upgrade | None:
@@ -69,12 +82,12 @@ def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> P
         message = f"spec.version is {cluster.target}, but the only member has its data in memory: grow the cluster first."
         return Plan(Phase.UNSUPPORTED, "VersionRefused", message, requeue=WATCHFUL)
     noted = under_way(seen)
-    if noted and noted.to == cluster.version:  # on its way already: only the goal is put right, or taken back
+    if noted and noted.source != cluster.version:  # on its way already: only the goal is put right, or taken back
         noted = replace(noted, to=cluster.target)
         return _ready(cluster, team, noted) or _release(cluster, noted, objects, f"Going to {cluster.target} instead.")
-    if team.unwell and not voting:
+    if team.learners or (team.unwell and not voting):
         return None
-    noted = replace(noted, to=cluster.target) if noted else _begin(cluster, seen, team)
+    noted = replace(noted, to=cluster.target) if noted else _begin(cluster, seen)
     return (
         _alarm(cluster, team)
         or _snapshot(cluster, seen, noted)
@@ -83,9 +96,8 @@ def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> P
     )
 
 
-def _begin(cluster: Cluster, seen: Observed, team: Team) -> Upgrade:
-    source = min(team.versions, key=parse, default=cluster.version)
-    return _named(cluster, Upgrade(source, cluster.target, seen.now))
+def _begin(cluster: Cluster, seen: Observed) -> Upgrade:
+    return _named(cluster, Upgrade(cluster.version, cluster.target, seen.now))
 
 
 def _named(cluster: Cluster, noted: Upgrade) -> Upgrade:
