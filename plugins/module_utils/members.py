@@ -32,8 +32,8 @@ class Case:
 
     def objects(self, *, coming: str = "", going: str = "", renewed: str = "") -> desired.Manifests:
         """The objects that must change when one member comes, goes or is renewed, or for those there are."""
-        wanted = desired.for_team(self.cluster, self.seen, self.team, coming=coming, going=going, renewed=renewed)
-        return desired.changed(wanted, self.seen)
+        change = desired.Change(coming, going, renewed)
+        return desired.changed(desired.for_team(self.cluster, self.seen, self.team, change), self.seen)
 
     def leftover_claims(self, *, going: str = "") -> tuple[str, ...]:
         return desired.leftover_claims(self.cluster, self.seen, self.team, going=going)
@@ -48,15 +48,18 @@ def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
     if team.learners:
         corrected = pending if pending and pending.step is Step.UPDATE else None
         return corrected or _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
-    if pending and pending.reason not in STUCK:
-        return pending
-    short = len(team.voters) < cluster.size and not team.unwell and (team.votes < 3 or _in_memory(cluster))
-    restart = (_resize(case) if short else None) or _roll(case)
-    if restart and restart.reason not in STUCK:
-        return restart
+    moving = (
+        (_resize(case) if _is_short(case) else None) or (pending if not _is_stuck(pending) else None) or _roll(case)
+    )
+    if moving and not _is_stuck(moving):
+        return moving
     if team.unwell:
         return pending
-    return _resize(case) or pending or restart or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
+    return _resize(case) or pending or moving or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
+
+
+def _is_stuck(plan: Plan | None) -> bool:
+    return plan is not None and plan.reason in STUCK
 
 
 def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:
@@ -79,6 +82,15 @@ def _another_version(case: Case) -> Plan | None:
     return upgrade.prepare(case.cluster, case.seen, case.team, objects)
 
 
+def _is_short(case: Case) -> bool:
+    """Is a place empty that had a member, or are there so few that nobody can be spared?"""
+    cluster, team = case.cluster, case.team
+    places = range(min(cluster.size, desired.replicas(cluster, case.seen)))
+    empty = any(number not in team.ordinals for number in places)
+    few = len(team.voters) < cluster.size and (team.votes < 3 or _in_memory(cluster))
+    return (empty or few) and not team.unwell
+
+
 def _in_memory(cluster: Cluster) -> bool:
     return cluster.storage.type == "Memory"
 
@@ -95,9 +107,11 @@ def _roll(case: Case) -> Plan | None:
         return replace(plan, apply=case.objects(renewed=plan.restart))
     seat = next(seat for seat in team.voters if seat.name == plan.restart)
     if team.votes < 2:
-        message = f"{seat.name} is the only member and has its data in memory, so it can't restart: grow the cluster first."
+        message = (
+            f"{seat.name} is the only member and has its data in memory, so it can't restart: grow the cluster first."
+        )
         return Plan(Phase.UNSUPPORTED, "CannotRestart", message, requeue=WATCHFUL)
-    if team.crowded:
+    if team.crowded or team.unwell not in ([], [seat.name]):
         return None
     message = f"{plan.message} Its data is in memory, so another member takes its place."
     return replace(_join(case, seat.name, plan.phase, message, remove=seat.id), reason=plan.reason)

@@ -44,13 +44,17 @@ def voters(found: Survey, target: str = "", going: Collection[str] = ()) -> list
 def outlook(found: Survey, target: str, cluster_version: str, *, allow_downgrade: bool) -> Outlook:
     known = [seen for seen in found.members if not seen.member.is_learner]
     running = [seen.status.version for seen in known if seen.status]
-    refused = refusal(
-        running,
-        target,
-        cluster_version=cluster_version,
-        silent=any(seen.status is None for seen in known),
-        allow_downgrade=allow_downgrade,
-    ).replace("spec.upgrade.allowDowngrade", "allow_downgrade").replace("spec.version", "version")
+    refused = (
+        refusal(
+            running,
+            target,
+            cluster_version=cluster_version,
+            silent=any(seen.status is None for seen in known),
+            allow_downgrade=allow_downgrade,
+        )
+        .replace("spec.upgrade.allowDowngrade", "allow_downgrade")
+        .replace("spec.version", "version")
+    )
     asked = voters(found, target)
     left = tuple(voter.name for voter in order(asked))
     agreed = not cluster_version or parse(cluster_version).minor == parse(target).minor

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from . import secrets
-from .expansion import is_small
 from .etcd import Client, Endpoint, EtcdError, MemberList, Tls, ask_all
+from .expansion import is_small
 from .kube import Kube, KubeError, Manifest
 from .manifests import TEMPLATE_HASH, UID_LABEL
 from .observed import Answer, Claim, Join, Node, Observed, Pod, Upgrade

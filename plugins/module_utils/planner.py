@@ -119,19 +119,23 @@ def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
         Step.SEAL,
         apply=(config_map,),
         cluster_id=f"{seen.members.cluster_id:x}" if seen.members else None,
+        upgrade=upgrade.already_under_way(cluster, seen, team),
     )
 
 
 def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
+    team = gather(cluster, seen)
     if _has_pods(cluster, seen):
         # Sealed before they stop, as far as a quorum tells who has started.
-        team = gather(cluster, seen)
         wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, 0)
         wanted[-1]["spec"]["replicas"] = 0
         message = "Stopping every member; the data is kept."
         return Plan(Phase.HIBERNATED, "Hibernating", message, Step.HIBERNATE, apply=desired.changed(wanted, seen))
     if seen.pods:
-        return Plan(Phase.HIBERNATED, "Hibernating", f"Waiting for {_count(len(seen.pods))} to stop.")
+        stopping = Plan(Phase.HIBERNATED, "Hibernating", f"Waiting for {_count(len(seen.pods))} to stop.")
+        sealed = [each for each in desired.for_team(cluster, seen, team) if each["kind"] == "ConfigMap"] if team else []
+        changed = desired.changed(sealed, seen)
+        return replace(stopping, step=Step.SEAL, apply=changed) if changed else stopping
     return Plan(
         Phase.HIBERNATED, "Hibernated", "No member runs; the data is kept. Set spec.size to wake it.", requeue=SETTLED
     )
@@ -163,6 +167,11 @@ def _run(cluster: Cluster, seen: Observed) -> Plan:
             apply=desired.changed(desired.as_they_are(cluster, seen, number), seen),
             certificates=bool(seen.certificates.missing or seen.certificates.due),
         )
+    return _run_on(cluster, seen, number)
+
+
+def _run_on(cluster: Cluster, seen: Observed, number: int) -> Plan:
+    """There are pods, or should be."""
     team = gather(cluster, seen)
     health = _health(cluster, seen, team)
     if seen.certificates.missing or seen.certificates.due:
@@ -185,7 +194,7 @@ def _run(cluster: Cluster, seen: Observed) -> Plan:
 
 
 def _stuck(seen: Observed, wanted: str) -> tuple[str, ...]:
-    """Pods that never ran, and that a StatefulSet which was corrected since would make otherwise: nothing is in them."""
+    """Pods that never ran, and that the StatefulSet would make otherwise by now: nothing is in them."""
     return tuple(
         pod.name
         for pod in seen.pods

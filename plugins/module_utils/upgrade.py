@@ -62,6 +62,12 @@ def under_way(seen: Observed) -> Upgrade | None:
     return seen.upgrade if seen.upgrade and seen.upgrade.completed is None else None
 
 
+def already_under_way(cluster: Cluster, seen: Observed, team: Team) -> Upgrade | None:
+    """Was the version put right while the members started for the first time with another one?"""
+    runs = min(team.versions, key=parse, default=cluster.version)
+    return Upgrade(runs, cluster.version, seen.now) if runs != cluster.version else None
+
+
 def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> Plan | None:
     """What must be done before the first member moves, or the last thing: pods may have the version from now on.
 
@@ -78,15 +84,22 @@ def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> P
     ):
         message = f"spec.version is {cluster.target}, and that can't be. {why}"
         return Plan(Phase.UNSUPPORTED, "VersionRefused", message, requeue=WATCHFUL)
-    if cluster.storage.type == "Memory" and team.votes < 2:
-        message = f"spec.version is {cluster.target}, but the only member has its data in memory: grow the cluster first."
-        return Plan(Phase.UNSUPPORTED, "VersionRefused", message, requeue=WATCHFUL)
     noted = under_way(seen)
     if noted and noted.source != cluster.version:  # on its way already: only the goal is put right, or taken back
+        if parse(cluster.target).minor not in (parse(noted.source).minor, parse(cluster.version).minor):
+            message = (
+                f"The way to {cluster.target} waits until every member runs {cluster.version}, or {noted.source} again."
+            )
+            return Plan(Phase.UPGRADING, "UpgradeWaits", message, requeue=WATCHFUL)
         noted = replace(noted, to=cluster.target)
         return _ready(cluster, team, noted) or _release(cluster, noted, objects, f"Going to {cluster.target} instead.")
     if team.learners or (team.unwell and not voting):
         return None
+    if cluster.storage.type == "Memory" and team.votes < 2:
+        message = (
+            f"spec.version is {cluster.target}, but the only member has its data in memory: grow the cluster first."
+        )
+        return Plan(Phase.UNSUPPORTED, "VersionRefused", message, requeue=WATCHFUL)
     noted = replace(noted, to=cluster.target) if noted else _begin(cluster, seen)
     return (
         _alarm(cluster, team)
@@ -164,9 +177,9 @@ def _snapshot_again(cluster: Cluster, noted: Upgrade) -> Plan:
 
 def _failed(cluster: Cluster, seen: Observed, noted: Upgrade, made: Manifest) -> Plan:
     message = (
-        f"The snapshot before {cluster.target} failed, so nothing moves: {made['status'].get('message', '')} It is tried "
-        "again every minute; name another place in spec.upgrade.snapshot.destination, or set spec.upgrade.snapshot.mode "
-        "to Skip to go without."
+        f"The snapshot before {cluster.target} failed, so nothing moves: {made['status'].get('message', '')} It is "
+        "tried again every minute; name another place in spec.upgrade.snapshot.destination, or set "
+        "spec.upgrade.snapshot.mode to Skip to go without."
     )
     failed = Plan(Phase.UPGRADING, "SnapshotFailed", message, upgrade=noted, requeue=WATCHFUL)
     waited = seen.now - datetime.fromisoformat(made["metadata"]["creationTimestamp"]) > _AGAIN
@@ -205,7 +218,9 @@ def _ready(cluster: Cluster, team: Team, noted: Upgrade) -> Plan | None:
         message = f"Going to {cluster.target}, so etcd is told that no downgrade to {team.downgrade} is meant."
         return Plan(Phase.UPGRADING, "CancellingDowngrade", message, Step.DOWNGRADE, upgrade=noted)
     if old and reached and parse(reached).minor < goal.minor - 1:
-        message = f"Waiting for etcd to agree on {goal.major}.{goal.minor - 1} again; so far it has {parse(reached).series}."
+        message = (
+            f"Waiting for etcd to agree on {goal.major}.{goal.minor - 1} again; so far it has {parse(reached).series}."
+        )
         return Plan(Phase.UPGRADING, "PreparingLog", message, upgrade=noted)
     return None
 
@@ -274,7 +289,9 @@ def finish(cluster: Cluster, seen: Observed, team: Team, well: Plan) -> Plan:
         message = f"Waiting for every member to report {cluster.version}; so far {', '.join(other)}."
         return Plan(Phase.UPGRADING, "WaitingForMember", message, upgrade=noted)
     if team.downgrade and parse(team.downgrade).minor < goal.minor:
-        message = f"Every member runs {cluster.version}, so etcd is told that no downgrade to {team.downgrade} is meant."
+        message = (
+            f"Every member runs {cluster.version}, so etcd is told that no downgrade to {team.downgrade} is meant."
+        )
         return Plan(Phase.UPGRADING, "CancellingDowngrade", message, Step.DOWNGRADE, upgrade=noted)
     if reached and parse(reached).minor != goal.minor:
         message = f"Every member runs {cluster.version}; etcd's cluster version is {reached} and has yet to follow."

@@ -23,7 +23,7 @@ options:
     type: str
     required: true
   lead:
-    description: The ID of the voter that is to lead if this one does, in hexadecimal; empty for the one that knows most.
+    description: The ID of the voter that leads then if this one did, in hexadecimal; empty for the one that knows most.
     type: str
     default: ""
 extends_documentation_fragment:

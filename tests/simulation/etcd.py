@@ -32,7 +32,9 @@ NO_INFO = "cannot fetch cluster info from peer urls: could not retrieve cluster 
 UNEQUAL = "error validating peerURLs: member count is unequal"
 BOOTSTRAPPED = "member has already been bootstrapped"
 TOO_OLD = "invalid downgrade; server version is lower than determined cluster version"
-OLD_LOG = "go.etcd.io/etcd/pkg/v3/schedule.NewFIFOScheduler\n\tgo.etcd.io/etcd/pkg/v3@v3.7.3/schedule/schedule.go:101 +0x16f"
+OLD_LOG = (
+    "go.etcd.io/etcd/pkg/v3/schedule.NewFIFOScheduler\n\tgo.etcd.io/etcd/pkg/v3@v3.7.3/schedule/schedule.go:101 +0x16f"
+)
 CORRUPT = "go.etcd.io/bbolt.(*DB).freepages.func2()\n\tgo.etcd.io/bbolt@v1.4.3/db.go:1205 +0x6d"
 
 
@@ -123,7 +125,19 @@ class Etcd:
         learner = member is not None and member.is_learner
         storage = f"3.{data.storage}.0" if process.minor > 5 else ""
         status = Status(
-            data.member, data.cluster, process.version, storage, leader, self.term, data.log, data.log, 1, 1, 1, learner, ()
+            data.member,
+            data.cluster,
+            process.version,
+            storage,
+            leader,
+            self.term,
+            data.log,
+            data.log,
+            1,
+            1,
+            1,
+            learner,
+            (),
         )
         return replace(status, downgrade=f"3.{self.downgrade}.0") if self.downgrade and process.minor > 5 else status
 
@@ -298,7 +312,6 @@ class Etcd:
 
     def _long_connected(self, now: int) -> list[Process]:
         return [one for one in self.connected if now - one.since >= _HEALTH_INTERVAL]
-
 
     # -- versions
 

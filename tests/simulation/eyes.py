@@ -55,7 +55,7 @@ class _Api:
 
     def get(self, kind: str, _namespace: None, name: str) -> Manifest | None:
         if kind == "EtcdBackup":
-            return self._backups.get(name)
+            return {**self._backups[name]} if name in self._backups else None
         if name not in self._nodes:
             return None
         ready = "True" if self._nodes[name].state == "up" else "Unknown"

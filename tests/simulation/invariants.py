@@ -117,17 +117,19 @@ class Invariants:
         self.check(claims[0] == claims[1], "what makes claims is not changed in place", claims)
         old, new = (of_image(each["spec"]["template"]["spec"]["containers"][0]["image"]) for each in (before, manifest))
         if old != new and status.get("clusterID"):
-            self._releases(cluster, new)
+            noted = status.get("upgrade") or {}
+            # Or the version was edited before the first quorum, when there was nothing to take a snapshot of.
+            self._releases(new, needed=cluster.upgrade.snapshot and bool(noted.get("snapshot")))
 
-    def _releases(self, cluster: Cluster, version: str) -> None:
+    def _releases(self, version: str, *, needed: bool) -> None:
         """From here on pods that restart run another version."""
         running = [process.version for member in self.etcd.voters if (process := self.etcd.process(member.id))]
         far = [each for each in running if abs(parse(each).minor - parse(version).minor) > 1]
         self.check(not far, "no minor version is skipped", (running, version))
         down = parse(version).minor < self.etcd.agreed
         self.check(not down, "nobody goes below what etcd has agreed on", (self.etcd.agreed, version))
-        good = [name for name, each in self.kubernetes.backups.items() if each.get("status", {}).get("phase") == "Succeeded"]
-        self.check(bool(good) or not cluster.upgrade.snapshot, "nobody moves without a snapshot", version)
+        phases = [each.get("status", {}).get("phase") for each in self.kubernetes.backups.values()]
+        self.check("Succeeded" in phases or not needed, "nobody moves without a snapshot", version)
 
     def restarts(self, pod: Pod) -> None:
         """In the moment in which a roll deletes a pod."""
@@ -141,7 +143,8 @@ class Invariants:
         self.check(not silent or left >= quorum(len(etcd.voters)), "a roll never costs the quorum", (pod.name, down))
         leads = own is not None and own.id == etcd.leader and bool(others)
         self.check(not leads, "who leads hands over before it restarts", pod.name)
-        going = [other.name for other in self.kubernetes.pods.values() if other.deleting is not None]
+        pods = [self.kubernetes.pods.get(member.name) for member in others]
+        going = [other.name for other in pods if other and other.deleting is not None]
         self.check(silent or not going, "a roll restarts one at a time", (pod.name, going))
 
     def applied(self, manifest: Manifest, status: Mapping[str, Any]) -> None:

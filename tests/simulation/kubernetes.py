@@ -161,10 +161,9 @@ class Kubernetes:
             return [partial(self.delete_pod, pod)] if late else []
         if pod.deleting is not None:
             return [partial(self._end, pod)]
-        if pod.process is None and pod.version in MISSING:
-            return []
         if pod.process is None:
-            return [partial(self._start, pod)] if self.now - pod.ended >= _BACK_OFF else []
+            able = pod.version not in MISSING and self.now - pod.ended >= _BACK_OFF
+            return [partial(self._start, pod)] if able else []
         return [partial(self.crash, pod, 1, REMOVED)] if self._is_removed(pod.process.data) else []
 
     def _is_removed(self, data: Data) -> bool:

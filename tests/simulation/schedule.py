@@ -21,12 +21,14 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.versions import parse
 from .etcd import Etcd, ViolationError
 from .faults import Faults
 from .invariants import Invariants
-from .kubernetes import Claim, Kubernetes, Node
+from .kubernetes import MISSING, Claim, Kubernetes, Node
 from .operator import CrashError, Operator
 
 _ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "edit": 2}
 # Some with an image that does not exist, some that can't be reached.
 _VERSIONS = {"3.5.20": 1, "3.5.35": 3, "3.6.16": 5, "3.6.17": 3, "3.6.99": 1, "3.7.3": 5, "3.7.99": 1}
+_MOVING = (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING, Phase.SCALING, Phase.REPAIRING)
+_PERSON = ("VersionRefused", "UpgradeWaits", "RollStopped", "CannotRestart")
 _ROUNDS = 150  # within which a cluster without more faults must be whole
 
 
@@ -112,7 +114,10 @@ class World:
             case "size":
                 changes["size"] = random.choices([0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 1, 5, 2, 4, 1, 1])[0]
             case "version":
-                changes["version"] = random.choices(list(_VERSIONS), list(_VERSIONS.values()))[0]
+                version = random.choices(list(_VERSIONS), list(_VERSIONS.values()))[0]
+                # Nobody has told yet what runs: before the first quorum there is no way to go, only a patch.
+                patch = parse_version(version).minor == parse_version(cluster.version).minor
+                changes["version"] = version if patch or self.operator.status.get("clusterID") else cluster.version
             case "options":
                 changes["options"] = random.choice([{}, {"logLevel": "debug"}, {"extra": {"corrupt-check-time": "1h"}}])
             case "upgrade":
@@ -148,7 +153,7 @@ class World:
             last = self.operator.last
             if quiet >= 2 and self._put_right():
                 quiet = 0
-            moving = last and last.phase in (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING)
+            moving = last and last.phase in _MOVING
             if quiet >= 2 and last and not moving and last.reason not in ("JoinFailed", "Starting"):
                 break
             self.kubernetes.now += 60 if quiet else 6
@@ -159,7 +164,7 @@ class World:
         last = self.operator.last
         if last is None:
             return False
-        if last.reason not in ("VersionRefused", "RollStopped", "CannotRestart") and "ImagePull" not in last.message:
+        if last.reason not in _PERSON and "ImagePull" not in last.message:
             return False
         if last.reason == "CannotRestart" or "in memory" in last.message:
             self._change(size=3)
@@ -168,7 +173,8 @@ class World:
         if last.reason == "RollStopped" and self._set_back():
             return True
         if not running and self.operator.status.get("clusterID"):  # back to what was before
-            self._change(version=self.operator.status["upgrade"]["from"])
+            known = [spec.version for spec in self.specs if spec.version not in MISSING]
+            self._change(version=self.operator.status.get("upgrade", {"from": known[-1]})["from"])
         else:
             self._change(version=max(running, key=parse_version, default="3.6.16"))
         return True
