@@ -7,13 +7,14 @@ file and its pod, a member that has left loses both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from . import config, manifests, quantity
 from .kube import Manifest
 from .observed import Observed
 from .spec import Cluster
 from .team import Seat, Team
+from .versions import of_image, parse
 
 Manifests = tuple[Manifest, ...]
 
@@ -46,14 +47,24 @@ def as_they_are(cluster: Cluster, seen: Observed, number: int) -> list[Manifest]
     return objects(cluster, seen, number, _formed(cluster, seen, pods, opened), voters=len(pods))
 
 
-def for_team(
-    cluster: Cluster, seen: Observed, team: Team, *, coming: str = "", going: str = "", renewed: str = ""
-) -> list[Manifest]:
-    """The objects for these members, after one more has been added or one has been removed (by its ID).
+@dataclass(frozen=True)
+class Change:
+    """What is about to happen to the members."""
 
-    A pod whose member is gone, but whose place is wanted, stays: its member will be added anew. `renewed` is a pod that
-    is about to be made anew.
+    coming: str = ""  # the pod that joins
+    going: str = ""  # the ID of the member that leaves
+    renewed: str = ""  # the pod that is made anew
+
+
+NO_CHANGE = Change()
+
+
+def for_team(cluster: Cluster, seen: Observed, team: Team, change: Change = NO_CHANGE) -> list[Manifest]:
+    """The objects for these members, after a change.
+
+    A pod whose member is gone, but whose place is wanted, stays: its member will be added anew.
     """
+    coming, going = change.coming, change.going
     members = [seat for seat in team.seats if seat.member and seat.id != going]
     names = {seat.name for seat in members} | ({coming} if coming else set())
     wanted = {cluster.pod_name(number) for number in range(min(cluster.size, replicas(cluster, seen)))}
@@ -65,7 +76,7 @@ def for_team(
     initial = [f"{name}={url}" for name, url in sorted(urls.items())]
     unstarted = {seat.name for seat in members if _is_unstarted(cluster, seen, seat)}
     opened = dict.fromkeys(unstarted | ({coming} if coming else set()), initial)
-    files = _formed(cluster, seen, pods, opened, anew={renewed, coming})
+    files = _formed(cluster, seen, pods, opened, anew={change.renewed, coming})
     number = 1 + max((cluster.ordinal(pod) or 0 for pod in pods), default=0)
     voters = team.votes - sum(seat.id == going for seat in team.voters)
     return objects(cluster, seen, number, files, voters=max(voters, cluster.size))
@@ -133,15 +144,23 @@ def is_outgrown(cluster: Cluster, seen: Observed) -> bool:
 def _formed(
     cluster: Cluster, seen: Observed, pods: list[str], opened: Mapping[str, list[str]], anew: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Each member's file is for the version that its pod runs: a container that starts again reads it again."""
-    files, kept = _files(cluster, seen), {}
+    """Each member's file is for the version that its pod runs: a container that starts again reads it again.
+
+    Or for the one that it will run, if that is older: each version knows the names that options had in the one before,
+    and says nothing of others.
+    """
+    files, kept, live = _files(cluster, seen), {}, seen.objects.get(f"StatefulSet/{cluster.name}")
+    template = of_image(live["spec"]["template"]["spec"]["containers"][0]["image"]) if live else ""
     for name in pods:
         pod = seen.pod(name)
         if cluster.target:
             found = files.get(config.file_name(name)) or next(iter(files.values()), "")
             kept[name] = config.settings_in(found)
-        elif pod and not pod.deleting and name not in anew and pod.version not in ("", cluster.version):
-            kept[name] = config.settings_text(replace(cluster, version=pod.version))
+            continue
+        runs = template if pod is None or pod.deleting or name in anew else pod.version
+        if runs not in ("", cluster.version):
+            older = min(runs, cluster.version, key=parse)
+            kept[name] = config.settings_text(replace(cluster, version=older))
     return config.formed(cluster, pods, opened, kept)
 
 

@@ -40,8 +40,8 @@ def change(cluster: Cluster, seen: Observed) -> Plan | None:
 
 def refused(cluster: Cluster, why: str) -> Plan:
     message = (
-        f"The claims can't grow to {cluster.storage.size}: {why}. They stay as they are. Allow it there, or move the data "
-        "to a new EtcdCluster with larger claims."
+        f"The claims can't grow to {cluster.storage.size}: {why}. They stay as they are. Allow it there, or move the "
+        "data to a new EtcdCluster with larger claims."
     )
     return Plan(Phase.UNSUPPORTED, "ExpansionRefused", message, requeue=WATCHFUL)
 

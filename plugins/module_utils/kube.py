@@ -14,7 +14,7 @@ import os
 import ssl
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 Manifest = dict[str, Any]
@@ -115,19 +115,17 @@ class Kube:
         namespace: str,
         name: str,
         uid: str | None = None,
-        *,
-        force: bool = False,
-        orphan: bool = False,
+        how: Literal["", "force", "orphan"] = "",
     ) -> bool:
         """Delete an object, only the one with that uid if it is given; tells whether there was one.
 
-        With `force` a pod is gone at once, even if its node never says that it has stopped. With `orphan` what the
-        object has made stays.
+        By "force" a pod is gone at once, even if its node never says that it has stopped; "orphan" leaves what the
+        object has made.
         """
         # A Job's pods go with it; all else is deleted that way anyway.
-        options: Manifest = {"propagationPolicy": "Orphan" if orphan else "Background"}
+        options: Manifest = {"propagationPolicy": "Orphan" if how == "orphan" else "Background"}
         options |= {"preconditions": {"uid": uid}} if uid else {}
-        if force:
+        if how == "force":
             options["gracePeriodSeconds"] = 0
         try:
             return self._call("DELETE", _path(kind, namespace, name), options, absent_ok=True) is not None

@@ -11,13 +11,13 @@ from datetime import timedelta
 from . import desired, expansion, roll, upgrade
 from .loss import GONE
 from .manifests import quorum, template_hash
-from .observed import Join, Observed
+from .observed import Join, Observed, Pod
 from .plan import WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
 from .team import Seat, Team
 
 # Nothing goes on until somebody has done something; but the size may still be changed.
-STUCK = ("VersionRefused", "UpgradeWaits", "SnapshotFailed")
+STUCK = ("VersionRefused", "UpgradeWaits", "SnapshotFailed", "CannotRestart")
 # How long a learner may take to start and catch up before it is taken back, and until it is tried again.
 PATIENCE = timedelta(minutes=10)
 
@@ -32,8 +32,8 @@ class Case:
 
     def objects(self, *, coming: str = "", going: str = "", renewed: str = "") -> desired.Manifests:
         """The objects that must change when one member comes, goes or is renewed, or for those there are."""
-        wanted = desired.for_team(self.cluster, self.seen, self.team, coming=coming, going=going, renewed=renewed)
-        return desired.changed(wanted, self.seen)
+        change = desired.Change(coming, going, renewed)
+        return desired.changed(desired.for_team(self.cluster, self.seen, self.team, change), self.seen)
 
     def leftover_claims(self, *, going: str = "") -> tuple[str, ...]:
         return desired.leftover_claims(self.cluster, self.seen, self.team, going=going)
@@ -44,16 +44,22 @@ def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
     case = Case(cluster, seen, team)
     if lost := [seat for seat in team.voters if seat.lost]:
         return _repair(case, lost[0])
-    if team.learners:
-        return _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
     pending = _another_version(case) if cluster.target else None
-    if pending and pending.reason not in STUCK:
-        return pending
-    if restart := _roll(case):
-        return restart
+    if team.learners:
+        corrected = pending if pending and pending.step is Step.UPDATE else None
+        return corrected or _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
+    moving = (
+        (_resize(case) if _is_short(case) else None) or (pending if not _is_stuck(pending) else None) or _roll(case)
+    )
+    if moving and not _is_stuck(moving):
+        return moving
     if team.unwell:
         return pending
-    return _resize(case) or pending or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
+    return _resize(case) or pending or moving or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
+
+
+def _is_stuck(plan: Plan | None) -> bool:
+    return plan is not None and plan.reason in STUCK
 
 
 def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:
@@ -76,6 +82,19 @@ def _another_version(case: Case) -> Plan | None:
     return upgrade.prepare(case.cluster, case.seen, case.team, objects)
 
 
+def _is_short(case: Case) -> bool:
+    """Is a place empty that had a member, or are there so few that nobody can be spared?"""
+    cluster, team = case.cluster, case.team
+    places = range(min(cluster.size, desired.replicas(cluster, case.seen)))
+    empty = any(number not in team.ordinals for number in places)
+    few = len(team.voters) < cluster.size and (team.votes < 3 or _in_memory(cluster))
+    return (empty or few) and not team.unwell
+
+
+def _in_memory(cluster: Cluster) -> bool:
+    return cluster.storage.type == "Memory"
+
+
 def _roll(case: Case) -> Plan | None:
     """The next restart. Who has its data in memory would lose it, so its place is taken by a member that joins."""
     cluster, seen, team = case.cluster, case.seen, case.team
@@ -84,13 +103,15 @@ def _roll(case: Case) -> Plan | None:
     plan = roll.change(cluster, seen, team, template_hash(wanted[-1]), changed)
     if plan is None or plan.step is not Step.ROLL:
         return plan
-    if cluster.storage.type == "Persistent":
+    if not _in_memory(cluster):
         return replace(plan, apply=case.objects(renewed=plan.restart))
     seat = next(seat for seat in team.voters if seat.name == plan.restart)
     if team.votes < 2:
-        message = f"{seat.name} is the only member and has its data in memory, so it can't restart: grow the cluster first."
+        message = (
+            f"{seat.name} is the only member and has its data in memory, so it can't restart: grow the cluster first."
+        )
         return Plan(Phase.UNSUPPORTED, "CannotRestart", message, requeue=WATCHFUL)
-    if team.crowded:
+    if team.crowded or team.unwell not in ([], [seat.name]):
         return None
     message = f"{plan.message} Its data is in memory, so another member takes its place."
     return replace(_join(case, seat.name, plan.phase, message, remove=seat.id), reason=plan.reason)
@@ -138,6 +159,9 @@ def _go_on(case: Case, learner: Seat) -> Plan:
         return Plan(phase, "PromotingMember", message, Step.PROMOTE, promote=learner.id, apply=changed)
     if changed:
         return Plan(phase, "AddingMember", f"{name} is a learner now.", Step.UPDATE, apply=changed)
+    if learner.pod and learner.pod.problem and not _is_current(case, learner.pod):
+        message = f"Starting {name} with what the spec asks for now: {learner.pod.problem}."
+        return Plan(phase, "ReplacingMember", message, Step.UPDATE, delete_pods=(name,))
     if learner.lost not in ("", GONE):  # its pod was there before it was added, and has data of another member
         message = f"Starting {name} with an empty disk: {learner.lost}."
         return _afresh(case, name, Plan(phase, "ReplacingMember", message, Step.UPDATE))
@@ -218,6 +242,11 @@ def _phase(case: Case) -> Phase:
     """A learner's list entry does not tell why it was added; the status does."""
     known = (Phase.REPAIRING, Phase.UPGRADING, Phase.RESTARTING)
     return next((phase for phase in known if case.seen.phase == phase), Phase.SCALING)
+
+
+def _is_current(case: Case, pod: Pod) -> bool:
+    live = case.seen.objects.get(f"StatefulSet/{case.cluster.name}")
+    return live is None or pod.deleting or pod.template_hash == template_hash(live)
 
 
 def _in_sync(team: Team, learner: Seat) -> bool:

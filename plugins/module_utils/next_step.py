@@ -5,6 +5,7 @@ For those who run etcd without Kubernetes; the operator plans for itself (upgrad
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from .membership import display_name
@@ -23,14 +24,14 @@ class Outlook:
     old_log: str  # the minor version whose entries must be out of the logs first; "" for none
 
 
-def voters(found: Survey, target: str = "") -> list[Voter]:
-    """The voters; with a target, those that run it already are renewed."""
+def voters(found: Survey, target: str = "", going: Collection[str] = ()) -> list[Voter]:
+    """The voters; with a target, those that run it already are renewed. Who is about to go does not count as well."""
     listed = [seen for seen in found.members if not seen.member.is_learner]
     return [
         Voter(
             id=seen.member.id,
             name=display_name(seen.member),
-            healthy=bool(seen.healthy),
+            healthy=bool(seen.healthy) and seen.member.name not in going,
             applied=seen.status.raft_applied_index if seen.status else 0,
             leads=seen.member.id == found.leader_id,
             renewed=bool(target and seen.status and seen.status.version == target),
@@ -43,13 +44,17 @@ def voters(found: Survey, target: str = "") -> list[Voter]:
 def outlook(found: Survey, target: str, cluster_version: str, *, allow_downgrade: bool) -> Outlook:
     known = [seen for seen in found.members if not seen.member.is_learner]
     running = [seen.status.version for seen in known if seen.status]
-    refused = refusal(
-        running,
-        target,
-        cluster_version=cluster_version,
-        silent=any(seen.status is None for seen in known),
-        allow_downgrade=allow_downgrade,
-    ).replace("spec.upgrade.allowDowngrade", "allow_downgrade").replace("spec.version", "version")
+    refused = (
+        refusal(
+            running,
+            target,
+            cluster_version=cluster_version,
+            silent=any(seen.status is None for seen in known),
+            allow_downgrade=allow_downgrade,
+        )
+        .replace("spec.upgrade.allowDowngrade", "allow_downgrade")
+        .replace("spec.version", "version")
+    )
     asked = voters(found, target)
     left = tuple(voter.name for voter in order(asked))
     agreed = not cluster_version or parse(cluster_version).minor == parse(target).minor

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from . import secrets
-from .expansion import is_small
 from .etcd import Client, Endpoint, EtcdError, MemberList, Tls, ask_all
+from .expansion import is_small
 from .kube import Kube, KubeError, Manifest
 from .manifests import TEMPLATE_HASH, UID_LABEL
 from .observed import Answer, Claim, Join, Node, Observed, Pod, Upgrade
@@ -174,6 +174,7 @@ def _pod(pod: Manifest, nodes: Mapping[str, Node], now: datetime) -> Pod:
         version=of_image(next((c.get("image", "") for c in pod["spec"].get("containers", [])), "")),
         scheduled=bool(pod["spec"].get("nodeName")),
         node=nodes.get(pod["spec"].get("nodeName", ""), Node.UNKNOWN),
+        ran=bool(ended) or bool(container.get("restartCount")) or "running" in container.get("state", {}),
         crashed=bool(ended) and "running" not in container.get("state", {}),
         restarts=container.get("restartCount", 0) if _ended_soon(ended) else 0,
         last_words=ended.get("message", "") if ended.get("exitCode") else "",
@@ -236,8 +237,8 @@ def _upgrade(noted: Mapping[str, Any] | None) -> Upgrade | None:
         source=noted["from"],
         to=noted["to"],
         started=datetime.fromisoformat(noted["started"]),
-        snapshot=noted.get("snapshot", ""),
-        log_ready=noted.get("logReady", False),
+        snapshot=noted.get("snapshot") or "",
+        log_ready=bool(noted.get("logReady")),
         completed=datetime.fromisoformat(completed) if completed else None,
     )
 

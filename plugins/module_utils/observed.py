@@ -34,6 +34,7 @@ class Pod:
     overdue: bool = False  # it should have been gone by now
     scheduled: bool = True
     node: Node = Node.UNKNOWN  # only looked at when its member does not answer
+    ran: bool = False  # etcd runs, or has run in it
     crashed: bool = False  # etcd has ended, and has not been started again yet
     restarts: int = 0  # in a row: 0 when it had run for a while before it ended
     last_words: str = ""  # the end of etcd's log when it ended last

@@ -76,6 +76,26 @@ def gate(voters: Sequence[Voter], name: str, lead: int = 0) -> Voter | None:
     return found
 
 
+@dataclass(frozen=True)
+class _Roll:
+    cluster: Cluster
+    seen: Observed
+    team: Team
+    stale: list[Seat]  # those that have yet to restart
+    phase: Phase
+    voters: list[Voter]
+
+    @property
+    def done(self) -> str:
+        return f"{len(self.team.voters) - len(self.stale)} of {len(self.team.voters)} done"
+
+    def waits(self, message: str) -> Plan:
+        return Plan(self.phase, "WaitingForMember", f"{message}: {self.done}.")
+
+    def stops(self, message: str) -> Plan:
+        return Plan(self.phase, "RollStopped", message, requeue=WATCHFUL)
+
+
 def change(cluster: Cluster, seen: Observed, team: Team, wanted: str, objects: tuple[Manifest, ...]) -> Plan | None:
     """The next restart, or what it waits for; None when every pod is as it should be.
 
@@ -84,36 +104,41 @@ def change(cluster: Cluster, seen: Observed, team: Team, wanted: str, objects: t
     stale = [seat for seat in team.voters if seat.pod and not seat.pod.deleting and seat.pod.template_hash != wanted]
     if not stale and seen.phase not in ROLLING:
         return None
-    phase = _phase(cluster, seen, stale)
+    roll = _Roll(cluster, seen, team, stale, _phase(cluster, seen, stale), _voters(team, stale))
     if stale and objects:
         names = ", ".join(seat.name for seat in stale)
         message = f"The settings of {names} change; each restarts when its turn comes."
-        return Plan(phase, "ChangingSettings", message, Step.UPDATE, apply=objects)
-    voters = _voters(team, stale)
-    done = f"{len(team.voters) - len(stale)} of {len(team.voters)} done"
-    for seat in stale:  # so a change that went wrong is taken back where it did
-        if not seat.serves and seat.pod and _is_stuck(seen, seat.pod) and not objection(voters, seat.name):
-            return _restart(cluster, seat, voters, phase, done)
-    if waiting := _waiting(cluster, seen, team, stale, phase, done):
-        return waiting
-    if not stale:
+        return Plan(roll.phase, "ChangingSettings", message, Step.UPDATE, apply=objects)
+    return _take_back(roll) or _waiting(roll) or _next(roll)
+
+
+def _take_back(roll: _Roll) -> Plan | None:
+    """Who can't start with what it has goes first: so a change that went wrong is taken back where it did."""
+    for seat in roll.stale:
+        if seat.pod and _is_stuck(roll.seen, seat, seat.pod) and not objection(roll.voters, seat.name):
+            return _restart(roll, seat)
+    return None
+
+
+def _next(roll: _Roll) -> Plan | None:
+    if not roll.stale:
         return None
-    first = order(voters)[0]
-    seat = next(seat for seat in stale if seat.name == first.name)
-    if why := objection(voters, seat.name):
-        return Plan(phase, "WaitingForMember", f"{seat.name} restarts next, but {why}: {done}.")
-    return _restart(cluster, seat, voters, phase, done)
+    first = order(roll.voters)[0]
+    seat = next(seat for seat in roll.stale if seat.name == first.name)
+    if why := objection(roll.voters, seat.name):
+        return roll.waits(f"{seat.name} restarts next, but {why}")
+    return _restart(roll, seat)
 
 
-def _restart(cluster: Cluster, seat: Seat, voters: list[Voter], phase: Phase, done: str) -> Plan:
-    own = next(voter for voter in voters if voter.name == seat.name)
-    leads = heir(voters, own) if own.leads else None
-    doing = f"with {cluster.version}" if phase is Phase.UPGRADING else "with the new settings"
+def _restart(roll: _Roll, seat: Seat) -> Plan:
+    own = next(voter for voter in roll.voters if voter.name == seat.name)
+    leads = heir(roll.voters, own) if own.leads else None
+    doing = f"with {roll.cluster.version}" if roll.phase is Phase.UPGRADING else "with the new settings"
     after = f", after handing leadership over to {leads.name}" if leads else ""
     return Plan(
-        phase,
+        roll.phase,
         "RestartingMember",
-        f"{seat.name} restarts {doing}{after}: {done}.",
+        f"{seat.name} restarts {doing}{after}: {roll.done}.",
         Step.ROLL,
         restart=seat.name,
         restart_uid=seat.pod.uid if seat.pod else "",
@@ -121,30 +146,34 @@ def _restart(cluster: Cluster, seat: Seat, voters: list[Voter], phase: Phase, do
     )
 
 
-def _waiting(
-    cluster: Cluster, seen: Observed, team: Team, stale: list[Seat], phase: Phase, done: str
-) -> Plan | None:
+def _waiting(roll: _Roll) -> Plan | None:
     """Somebody is on its way, or does not come back."""
-    silent = [seat for seat in team.voters if not seat.serves]
-    going = [seat for seat in team.voters if seat.serves and (seat.pod is None or seat.pod.deleting)]
-    if going and not silent:
-        names = ", ".join(seat.name for seat in going)
-        return Plan(phase, "WaitingForMember", f"Waiting for {names} to restart: {done}.")
-    other = [seat for seat in team.voters if seat.serves and seat not in stale and seat.version != cluster.version]
-    if other and stale and not silent and phase is Phase.UPGRADING:
-        told = ", ".join(f"{seat.name} reports {seat.version}" for seat in other)
-        message = f"{told} though its image is tagged {cluster.version}, so no other member is restarted: {done}."
-        return Plan(phase, "RollStopped", f"{message} Correct spec.version or the image.", requeue=WATCHFUL)
+    silent = [seat for seat in roll.team.voters if not seat.serves]
     if not silent:
-        return None
+        return _not_renewed(roll)
     names, troubles = ", ".join(seat.name for seat in silent), _troubles(silent)
-    if any(_is_coming(seen, seat) for seat in silent):
-        return Plan(phase, "WaitingForMember", f"Waiting for {names} to serve: {done}.{troubles}")
-    message = (
-        f"{names} did not come back, so no other member is restarted: {done}.{troubles} Correct the spec, or set it back to "
-        "what it was; this member is restarted first then."
+    if any(_is_coming(roll.seen, seat) for seat in silent):
+        return Plan(roll.phase, "WaitingForMember", f"Waiting for {names} to serve: {roll.done}.{troubles}")
+    return roll.stops(
+        f"{names} did not come back, so no other member is restarted: {roll.done}.{troubles} Correct the spec, or set "
+        "it back to what it was; this member is restarted first then."
     )
-    return Plan(phase, "RollStopped", message, requeue=WATCHFUL)
+
+
+def _not_renewed(roll: _Roll) -> Plan | None:
+    """All serve; but is each of those whose turn has been what it was to become?"""
+    version = roll.cluster.version
+    going = [seat.name for seat in roll.team.voters if seat.pod is None or seat.pod.deleting]
+    if going:
+        return roll.waits(f"Waiting for {', '.join(going)} to restart")
+    other = [seat for seat in roll.team.voters if seat not in roll.stale and seat.version != version]
+    if other and roll.stale and roll.phase is Phase.UPGRADING:
+        told = ", ".join(f"{seat.name} reports {seat.version}" for seat in other)
+        return roll.stops(
+            f"{told} though its image is tagged {version}, so no other member is restarted: {roll.done}. Correct "
+            "spec.version or the image."
+        )
+    return None
 
 
 def _phase(cluster: Cluster, seen: Observed, stale: list[Seat]) -> Phase:
@@ -176,12 +205,14 @@ def _is_coming(seen: Observed, seat: Seat) -> bool:
     return seen.unwell_since is None or seen.now - seen.unwell_since < PATIENCE
 
 
-def _is_stuck(seen: Observed, pod: Pod) -> bool:
+def _is_stuck(seen: Observed, seat: Seat, pod: Pod) -> bool:
     """Would a restart help, and do no harm? A pod of a node that is not heard of would be lost for good."""
-    if pod.deleting or pod.node in (Node.UNREACHABLE, Node.GONE):
+    if seat.serves or seat.leads or pod.deleting or pod.node in (Node.UNREACHABLE, Node.GONE):
         return False
-    told = not pod.scheduled or bool(pod.problem) or pod.crashed
-    return told or (pod.node is Node.WELL and seen.now - pod.created > PATIENCE)
+    if not pod.scheduled or pod.problem or pod.crashed:
+        return True
+    long = seen.unwell_since is not None and seen.now - seen.unwell_since > PATIENCE  # no answer that was missed
+    return pod.node is Node.WELL and long and seen.now - pod.created > PATIENCE
 
 
 def _is_behind(voters: Sequence[Voter], voter: Voter) -> bool:

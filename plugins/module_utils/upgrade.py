@@ -29,12 +29,11 @@ Objects = Callable[[Cluster], desired.Manifests]
 
 def released(cluster: Cluster, seen: Observed) -> str:
     """The version that new pods run; "" when nothing tells."""
+    if live := seen.objects.get(f"StatefulSet/{cluster.name}"):
+        return of_image(live["spec"]["template"]["spec"]["containers"][0]["image"])
     config_map = seen.objects.get(f"ConfigMap/{cluster.config_map}", {})
     noted: str = (config_map.get("metadata", {}).get("annotations") or {}).get(manifests.VERSION, "")
-    if noted:
-        return noted
-    live = seen.objects.get(f"StatefulSet/{cluster.name}")
-    return of_image(live["spec"]["template"]["spec"]["containers"][0]["image"]) if live else ""
+    return noted
 
 
 def held(cluster: Cluster, seen: Observed) -> Cluster:
@@ -45,8 +44,28 @@ def held(cluster: Cluster, seen: Observed) -> Cluster:
     return replace(cluster, version=have, target=cluster.version)
 
 
+def corrected(cluster: Cluster, seen: Observed) -> Cluster:
+    """When no quorum tells what members run: the goal of an upgrade that is under way may be put right, or taken back.
+
+    Pods may be unable to start because of it, all of them if they were stopped in the middle.
+    """
+    noted = under_way(seen)
+    if not cluster.target or noted is None or noted.source == cluster.version:
+        return cluster
+    goal, source = parse(cluster.target), parse(noted.source)
+    if goal != source and goal.minor != parse(cluster.version).minor:
+        return cluster
+    return replace(cluster, version=cluster.target, target="")
+
+
 def under_way(seen: Observed) -> Upgrade | None:
     return seen.upgrade if seen.upgrade and seen.upgrade.completed is None else None
+
+
+def already_under_way(cluster: Cluster, seen: Observed, team: Team) -> Upgrade | None:
+    """Was the version put right while the members started for the first time with another one?"""
+    runs = min(team.versions, key=parse, default=cluster.version)
+    return Upgrade(runs, cluster.version, seen.now) if runs != cluster.version else None
 
 
 def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> Plan | None:
@@ -65,16 +84,23 @@ def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> P
     ):
         message = f"spec.version is {cluster.target}, and that can't be. {why}"
         return Plan(Phase.UNSUPPORTED, "VersionRefused", message, requeue=WATCHFUL)
-    if cluster.storage.type == "Memory" and team.votes < 2:
-        message = f"spec.version is {cluster.target}, but the only member has its data in memory: grow the cluster first."
-        return Plan(Phase.UNSUPPORTED, "VersionRefused", message, requeue=WATCHFUL)
     noted = under_way(seen)
-    if noted and noted.to == cluster.version:  # on its way already: only the goal is put right, or taken back
+    if noted and noted.source != cluster.version:  # on its way already: only the goal is put right, or taken back
+        if parse(cluster.target).minor not in (parse(noted.source).minor, parse(cluster.version).minor):
+            message = (
+                f"The way to {cluster.target} waits until every member runs {cluster.version}, or {noted.source} again."
+            )
+            return Plan(Phase.UPGRADING, "UpgradeWaits", message, requeue=WATCHFUL)
         noted = replace(noted, to=cluster.target)
         return _ready(cluster, team, noted) or _release(cluster, noted, objects, f"Going to {cluster.target} instead.")
-    if team.unwell and not voting:
+    if team.learners or (team.unwell and not voting):
         return None
-    noted = replace(noted, to=cluster.target) if noted else _begin(cluster, seen, team)
+    if cluster.storage.type == "Memory" and team.votes < 2:
+        message = (
+            f"spec.version is {cluster.target}, but the only member has its data in memory: grow the cluster first."
+        )
+        return Plan(Phase.UNSUPPORTED, "VersionRefused", message, requeue=WATCHFUL)
+    noted = replace(noted, to=cluster.target) if noted else _begin(cluster, seen)
     return (
         _alarm(cluster, team)
         or _snapshot(cluster, seen, noted)
@@ -83,9 +109,8 @@ def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> P
     )
 
 
-def _begin(cluster: Cluster, seen: Observed, team: Team) -> Upgrade:
-    source = min(team.versions, key=parse, default=cluster.version)
-    return _named(cluster, Upgrade(source, cluster.target, seen.now))
+def _begin(cluster: Cluster, seen: Observed) -> Upgrade:
+    return _named(cluster, Upgrade(cluster.version, cluster.target, seen.now))
 
 
 def _named(cluster: Cluster, noted: Upgrade) -> Upgrade:
@@ -152,9 +177,9 @@ def _snapshot_again(cluster: Cluster, noted: Upgrade) -> Plan:
 
 def _failed(cluster: Cluster, seen: Observed, noted: Upgrade, made: Manifest) -> Plan:
     message = (
-        f"The snapshot before {cluster.target} failed, so nothing moves: {made['status'].get('message', '')} It is tried "
-        "again every minute; name another place in spec.upgrade.snapshot.destination, or set spec.upgrade.snapshot.mode "
-        "to Skip to go without."
+        f"The snapshot before {cluster.target} failed, so nothing moves: {made['status'].get('message', '')} It is "
+        "tried again every minute; name another place in spec.upgrade.snapshot.destination, or set "
+        "spec.upgrade.snapshot.mode to Skip to go without."
     )
     failed = Plan(Phase.UPGRADING, "SnapshotFailed", message, upgrade=noted, requeue=WATCHFUL)
     waited = seen.now - datetime.fromisoformat(made["metadata"]["creationTimestamp"]) > _AGAIN
@@ -193,7 +218,9 @@ def _ready(cluster: Cluster, team: Team, noted: Upgrade) -> Plan | None:
         message = f"Going to {cluster.target}, so etcd is told that no downgrade to {team.downgrade} is meant."
         return Plan(Phase.UPGRADING, "CancellingDowngrade", message, Step.DOWNGRADE, upgrade=noted)
     if old and reached and parse(reached).minor < goal.minor - 1:
-        message = f"Waiting for etcd to agree on {goal.major}.{goal.minor - 1} again; so far it has {parse(reached).series}."
+        message = (
+            f"Waiting for etcd to agree on {goal.major}.{goal.minor - 1} again; so far it has {parse(reached).series}."
+        )
         return Plan(Phase.UPGRADING, "PreparingLog", message, upgrade=noted)
     return None
 
@@ -262,7 +289,9 @@ def finish(cluster: Cluster, seen: Observed, team: Team, well: Plan) -> Plan:
         message = f"Waiting for every member to report {cluster.version}; so far {', '.join(other)}."
         return Plan(Phase.UPGRADING, "WaitingForMember", message, upgrade=noted)
     if team.downgrade and parse(team.downgrade).minor < goal.minor:
-        message = f"Every member runs {cluster.version}, so etcd is told that no downgrade to {team.downgrade} is meant."
+        message = (
+            f"Every member runs {cluster.version}, so etcd is told that no downgrade to {team.downgrade} is meant."
+        )
         return Plan(Phase.UPGRADING, "CancellingDowngrade", message, Step.DOWNGRADE, upgrade=noted)
     if reached and parse(reached).minor != goal.minor:
         message = f"Every member runs {cluster.version}; etcd's cluster version is {reached} and has yet to follow."

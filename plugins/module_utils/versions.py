@@ -1,4 +1,4 @@
-"""Which version of etcd can become which, and why not, as etcd's maintainers say; and which option has which name in it.
+"""Which version of etcd can become which, and why not, as etcd's maintainers say; what options are called in each.
 
 Pure, and data where it can be.
 """
@@ -116,28 +116,28 @@ def refusal(
     goal, versions = parse(target), sorted(map(parse, running))
     if not versions:
         return ""
-    oldest, newest = versions[0], versions[-1]
     if why := _too_far(goal, versions):
         return why
-    if goal >= newest:
-        return ""
-    if goal.minor < newest.minor - 1:
-        return f"etcd goes back by one minor version at a time: from {newest} to {newest.major}.{newest.minor - 1} first."
-    if allow_downgrade:
-        return ""
-    reached = parse(cluster_version).minor if cluster_version else oldest.minor
-    moved = oldest.minor if goal.minor < newest.minor else oldest.patch
-    wanted = goal.minor if goal.minor < newest.minor else goal.patch
-    if reached <= goal.minor and (moved <= wanted or silent):
+    if goal >= versions[-1] or allow_downgrade or _may_return(goal, versions, cluster_version, silent=silent):
         return ""
     return (
-        f"Every member runs {oldest} or later, and etcd goes back from there only if spec.upgrade.allowDowngrade is true. "
-        f"Set that, or set spec.version to {newest} or later."
+        f"Every member runs {versions[0]} or later, and etcd goes back from there only if spec.upgrade.allowDowngrade "
+        f"is true. Set that, or set spec.version to {versions[-1]} or later."
     )
 
 
+def _may_return(goal: Version, versions: list[Version], cluster_version: str, *, silent: bool) -> bool:
+    """Has somebody not moved yet?"""
+    oldest, newest = versions[0], versions[-1]
+    reached = parse(cluster_version).minor if cluster_version else oldest.minor
+    left = oldest.minor <= goal.minor if goal.minor < newest.minor else oldest.patch <= goal.patch
+    return reached <= goal.minor and (left or silent)
+
+
 def _too_far(goal: Version, versions: list[Version]) -> str:
-    oldest = versions[0]
+    oldest, newest = versions[0], versions[-1]
+    if goal.minor < newest.minor - 1:
+        return f"etcd goes back by one minor version at a time: from {newest} to 3.{newest.minor - 1} first."
     if goal.minor > oldest.minor + 1:
         step = f"{oldest.major}.{oldest.minor + 1}"
         return f"etcd is upgraded one minor version at a time: go from {oldest} to {step} first, then to {goal}."

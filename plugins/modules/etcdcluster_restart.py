@@ -23,7 +23,7 @@ options:
     type: str
     required: true
   lead:
-    description: The ID of the voter that is to lead if this one does, in hexadecimal; empty for the one that knows most.
+    description: The ID of the voter that leads then if this one did, in hexadecimal; empty for the one that knows most.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -83,7 +83,9 @@ def _restart(params: dict[str, Any], *, dry_run: bool) -> bool:
     connection = reach.connect(api, cluster)
     try:
         found = survey(connection, list(connection.endpoints), discover=False)
-        heir = roll.gate(voters(found), params["pod"], int(params["lead"] or "0", 16))
+        pods = api.list("Pod", cluster.namespace, cluster.selector)
+        going = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
+        heir = roll.gate(voters(found, going=going - {params["pod"]}), params["pod"], int(params["lead"] or "0", 16))
         if dry_run:
             return True
         if heir:

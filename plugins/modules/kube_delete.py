@@ -56,6 +56,8 @@ deleted:
   returned: always
 """
 
+from typing import Literal
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube
 
@@ -85,7 +87,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     kind, namespace, force = module.params["kind"], module.params["namespace"], module.params["force"]
-    how = {"force": force, "orphan": module.params["orphan"]}
+    how: Literal["", "force", "orphan"] = "force" if force else "orphan" if module.params["orphan"] else ""
     deleted: list[str] = []
     try:
         api = kube.connect()
@@ -96,7 +98,7 @@ def main() -> None:
             meta = manifest["metadata"]
             if "deletionTimestamp" in meta and not force:
                 continue
-            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"], **how):
+            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"], how):
                 deleted.append(meta["name"])
     except kube.KubeError as error:
         module.fail_json(msg=str(error), deleted=deleted)
