@@ -16,7 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube import KubeError
 
 from sandbox.errors import SandboxError
 
-from . import backup, bootstrap, growth, kube, machine, membership, report, results, settled
+from . import backup, bootstrap, growth, kube, machine, membership, report, results, settled, upgrade
 from .figures import STAGES, Figures
 
 ALONE: dict[str, Callable[[], Figures]] = {
@@ -24,6 +24,7 @@ ALONE: dict[str, Callable[[], Figures]] = {
     "apply_to_healthy": bootstrap.three_members,
     "ten_at_once": bootstrap.ten_at_once,
     "membership": membership.membership,
+    "upgrade": upgrade.upgrade,
     "backup": backup.backup,
 }
 MEASURES = (*ALONE, *STAGES)

@@ -10,8 +10,8 @@ VERSION = "3.6.16"
 PREFIX = "bench-"  # of every namespace that a measure makes
 
 
-def cluster(where: str, name: str, size: int = 3) -> Manifest:
-    return _resource(where, name) | {"spec": {"size": size, "version": VERSION}}
+def cluster(where: str, name: str, size: int = 3, version: str = VERSION) -> Manifest:
+    return _resource(where, name) | {"spec": {"size": size, "version": version}}
 
 
 def small(where: str, name: str) -> Manifest:

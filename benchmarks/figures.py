@@ -69,6 +69,26 @@ class Membership:
     follower_gap_s: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class Writing:
+    """What a writer saw while something was done to a cluster."""
+
+    gap_s: float  # the longest between two acknowledged writes
+    failed: int  # requests
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """An upgrade of three members, for each round, beside pods of a hand-made StatefulSet that are deleted."""
+
+    pod_by_hand_s: tuple[float, ...]  # a deleted pod of a follower, until its replacement serves
+    follower_by_hand: tuple[Writing, ...]
+    leader_by_hand: tuple[Writing, ...]
+    upgrade_s: tuple[float, ...]  # from the edit of the version until every member serves with it
+    roll_s: tuple[float, ...]  # from the end of the first pod on
+    upgrade: tuple[Writing, ...]
+
+
 def stages(wanted: Iterable[str]) -> list[int]:
     """The numbers of clusters that these measures need."""
     return sorted({count for name in wanted for count in STAGES[name]})
@@ -105,6 +125,26 @@ def membership(seen: Membership) -> Figures:
         "follower_gap_by_hand_s": max(seen.follower_gap_by_hand_s),
         "follower_gap_s": max(seen.follower_gap_s),
     }
+
+
+def upgrade(seen: Upgrade) -> Figures:
+    """The best of the rounds, as ratios to the pod made by hand; of gaps and failed requests, the worst."""
+    unit, whole, roll = min(seen.pod_by_hand_s), min(seen.upgrade_s), min(seen.roll_s)
+    found: Figures = {
+        "pod_by_hand_s": unit,
+        "roll_s": roll,
+        "roll_ratio": roll / unit,
+        "upgrade_s": whole,
+        "upgrade_ratio": whole / unit,
+    }
+    for name, writings in (
+        ("", seen.upgrade),
+        ("follower_by_hand_", seen.follower_by_hand),
+        ("leader_by_hand_", seen.leader_by_hand),
+    ):
+        found |= {f"{name}gap_s": max(each.gap_s for each in writings)}
+        found |= {f"{name}failed": max(each.failed for each in writings)}
+    return found | {"by_hand_failed": found["follower_by_hand_failed"] + found["leader_by_hand_failed"]}
 
 
 def growth(wanted: Iterable[str], seen: list[Stage]) -> dict[str, Figures]:

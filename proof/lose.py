@@ -73,13 +73,21 @@ def process(container: str) -> int:
 
 
 def leader(namespace: str, seen: Seen) -> Pod:
-    """Who leads now, by etcd's own word."""
-    ready = [pod for pod in seen.pods if pod.ready]
-    found = etcdctl(namespace, ready[0].name, "endpoint", "status", "--cluster")
-    for one in found:
-        if one["Status"]["leader"] == one["Status"]["header"]["member_id"]:
-            return next(pod for pod in seen.pods if f"//{pod.name}." in one["Endpoint"])
-    raise SandboxError(f"No member leads: {found}")
+    """Who leads now, by etcd's own word: one member is asked, because another may be away just now."""
+    said: list[str] = []
+    for pod in (pod for pod in seen.pods if pod.ready and not pod.deleting):
+        try:
+            (status,) = etcdctl(namespace, pod.name, "endpoint", "status")
+            members = etcdctl(namespace, pod.name, "member", "list")["members"]
+        except SandboxError as error:
+            said.append(str(error))
+            continue
+        names = {member["ID"]: member.get("name", "") for member in members}
+        name = names.get(status["Status"]["leader"], "")
+        if found := next((pod for pod in seen.pods if pod.name == name), None):
+            return found
+        said.append(f"{pod.name} knows no leader")
+    raise SandboxError(f"No member leads: {said}")
 
 
 def _choose(namespace: str, seen: Seen, who: str) -> list[Pod]:

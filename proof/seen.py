@@ -36,6 +36,7 @@ class Etcd:
     learners: dict[str, str]
     leader: str  # member ID
     hashes: dict[str, int]  # member ID → hash of its keys at one revision
+    versions: dict[str, str]  # member ID → what it runs
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def ask(namespace: str, pod: str) -> Etcd | None:
         learners={key: m.get("name", "") for key, m in members.items() if m.get("isLearner")},
         leader=f"{statuses[0]['Status']['leader']:x}",
         hashes={f"{one['HashKV']['header']['member_id']:x}": one["HashKV"]["hash"] for one in hashes},
+        versions={f"{one['Status']['header']['member_id']:x}": one["Status"]["version"] for one in statuses},
     )
 
 

@@ -1,8 +1,9 @@
 """Waits until a cluster is whole, looked at from all sides: python -m proof.whole NAMESPACE CLUSTER [REASON …]
 
-Whole: as many voters as spec.size says, all serving and with the same data, one sealed file, pod and claim for each and
-none too many, and a status that says just that. Against the last time: the same cluster; the same member ID where the
-data was kept; a new one where `proof.lose` took it. Each REASON must have been told by an event since.
+Whole: as many voters as spec.size says, all serving, of spec.version and with the same data, one sealed file, pod and
+claim for each and none too many, and a status that says just that. Against the last time: the same cluster; the same
+member ID where the data was kept; a new one where `proof.lose` took it. Each REASON must have been told by an event
+since.
 """
 
 from __future__ import annotations
@@ -127,6 +128,8 @@ def _status(seen: Seen) -> Iterator[str]:
         yield "the status is of an earlier spec"
     if (status.get("size"), status.get("readyMembers")) != (size, size):
         yield f"status.size {status.get('size')}, readyMembers {status.get('readyMembers')}"
+    if status.get("version") != seen.resource["spec"]["version"]:
+        yield f"status.version {status.get('version')}"
     roles = sorted(member["role"] for member in status.get("members", []))
     if roles != ["leader", *["voter"] * (size - 1)]:
         yield f"roles {roles}"
@@ -141,6 +144,10 @@ def _etcd(seen: Seen, etcd: Etcd) -> Iterator[str]:
         yield f"only {sorted(etcd.hashes)} of {sorted(etcd.voters)} answer"
     if len(set(etcd.hashes.values())) > 1:
         yield f"members differ in their data: {etcd.hashes}"
+    if others := {
+        key: version for key, version in etcd.versions.items() if version != seen.resource["spec"]["version"]
+    }:
+        yield f"other versions than wanted: {others}"
     if {m["id"]: m["name"] for m in seen.status.get("members", [])} != etcd.voters:
         yield f"the status tells of other members than etcd does: {seen.status.get('members')}"
     if seen.status.get("clusterID") != etcd.cluster_id:

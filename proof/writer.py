@@ -12,11 +12,8 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -35,6 +32,8 @@ from sandbox import cluster as sandbox
 from sandbox import layout
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for
+
+from . import background
 
 STREAMS = 3  # side by side, each with a connection of its own
 _EVERY = 0.05  # seconds between two writes of a stream
@@ -92,38 +91,21 @@ def value(run: str, number: int) -> str:
 def start(namespace: str, cluster: str) -> None:
     """Start a writer in the background; returns when its first write was acknowledged."""
     folder = _folder(namespace, cluster)
-    if (pid := _pid(folder)) is not None:  # of an earlier try
-        os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    background.fresh(folder)
     _get = _getter(namespace)
     for name, text in _get("secret", f"{cluster}-client-tls")["data"].items():
         (folder / name).write_bytes(base64.b64decode(text))
     (folder / "run").write_text(f"{time.time_ns():x}")
     (folder / "address").write_text(_get("service", f"{cluster}-client")["spec"]["clusterIP"])
     (folder / "name").write_text(f"{cluster}-client.{namespace}.svc")
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "proof.writer", "run", folder],
-            cwd=layout.REPOSITORY,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    (folder / "pid").write_text(str(process.pid))
+    background.start("proof.writer", folder)
     wait_for("the first write to be acknowledged", lambda: bool(_lines(folder / "acknowledged")), timeout=30)
 
 
 def end(namespace: str, cluster: str) -> Report:
     """End the writer, and check all that it wrote; a SandboxError says what is not as it was acknowledged."""
     folder = _folder(namespace, cluster)
-    pid = _pid(folder)
-    if pid is None:
-        log = (folder / "log").read_text() if (folder / "log").exists() else "it was never started"
-        raise SandboxError(f"No writer runs for {namespace}/{cluster}: {log[-400:]}")
-    os.kill(pid, signal.SIGTERM)
-    wait_for("the writer to end", lambda: _pid(folder) is None, timeout=30, every=0.05)
+    background.end(folder)
     run = (folder / "run").read_text()
     acknowledged = {int(number): float(at) for number, at in _lines(folder / "acknowledged")}
     failed = {int(number): why for number, why in _lines(folder / "failed")}
@@ -149,16 +131,6 @@ def _getter(namespace: str) -> Any:
 
 def _folder(namespace: str, cluster: str) -> Path:
     return layout.REPOSITORY / ".build/writer" / f"{namespace}-{cluster}"
-
-
-def _pid(folder: Path) -> int | None:
-    """The writer's process while it runs; its arguments tell it from a later one with the same pid."""
-    try:
-        pid = int((folder / "pid").read_text())
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return pid if str(folder).encode() in arguments else None
 
 
 def _lines(path: Path) -> list[list[str]]:

@@ -98,3 +98,17 @@ def _explained(error: EtcdError, change: Change) -> EtcdError:
         hint = "a voter is down, or came less than 5 seconds ago: try again then"
         return EtcdError(error.code, f"every voter that was asked refuses to {change.action}: {error}; {hint}")
     return error
+
+
+def downgrade(connection: Connection, found: Survey, version: str, *, dry_run: bool = False) -> bool:
+    """Have etcd get ready for an older minor version such as 3.5, or call it off (""); tells whether that was news."""
+    enabled = next((seen.status.downgrade for seen in found.members if seen.status and seen.status.downgrade), "")
+    if enabled.startswith(f"{version}.") if version else not enabled:
+        return False
+    if not dry_run:
+        voters = [connection.client(url) for url in found.voter_urls]
+        if version:
+            on_any(voters, lambda client: client.downgrade("ENABLE", f"{version}.0"))
+        else:
+            on_any(voters, lambda client: client.downgrade("CANCEL", ""))
+    return True

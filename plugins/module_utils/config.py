@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from . import versions
 from .quantity import parse
 from .spec import Cluster
 
@@ -29,6 +30,8 @@ _TYPED = {
     "snapshotCount": "snapshot-count",
     "logLevel": "log-level",
 }
+# What each member has of its own in its file.
+_OWN = ("name", "advertise-client-urls", "initial-advertise-peer-urls", "initial-cluster-state", "initial-cluster")
 _LISTS = {"log-outputs", "cipher-suites"}
 _DURATION = re.compile(r"^(\d+)(ms|s|m|h)$")
 _NANOSECONDS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -44,12 +47,30 @@ def forming(cluster: Cluster, pods: list[str]) -> dict[str, str]:
     return {file_name(pod): _file(cluster, pod, "new", initial) for pod in pods}
 
 
-def formed(cluster: Cluster, pods: list[str], opened: Mapping[str, list[str]]) -> dict[str, str]:
+def formed(
+    cluster: Cluster, pods: list[str], opened: Mapping[str, list[str]], kept: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The files ever after: sealed, but for the members that have yet to start for the first time.
 
-    For these, `opened` has the whole initial-cluster, which must be what the member list says.
+    For these, `opened` has the whole initial-cluster, which must be what the member list says. `kept` has the settings
+    of members that keep those they have.
     """
-    return {file_name(pod): _file(cluster, pod, "existing", opened.get(pod, [_initial(cluster, pod)])) for pod in pods}
+    return {
+        file_name(pod): _file(
+            cluster, pod, "existing", opened.get(pod, [_initial(cluster, pod)]), (kept or {}).get(pod, "")
+        )
+        for pod in pods
+    }
+
+
+def settings_in(text: str) -> str:
+    """What a file has of settings that are the same for every member."""
+    own = tuple(f"{name}: " for name in _OWN)
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(own))
+
+
+def settings_text(cluster: Cluster) -> str:
+    return _dump(settings(cluster))
 
 
 def is_sealed(cluster: Cluster, pod: str, text: str) -> bool:
@@ -82,7 +103,8 @@ def settings(cluster: Cluster) -> dict[str, Any]:
     if quota := options.get("quotaBackendBytes"):
         values["quota-backend-bytes"] = int(parse(str(quota)))
     values |= {name: options[field] for field, name in _TYPED.items() if field in options}
-    return values | {name: _value(name, text) for name, text in options.get("extra", {}).items()}
+    extra = versions.renamed(options.get("extra", {}), cluster.version)
+    return values | {name: _value(name, text) for name, text in extra.items()}
 
 
 def _transport(role: str) -> dict[str, Any]:
@@ -98,17 +120,9 @@ def _initial(cluster: Cluster, pod: str) -> str:
     return f"{pod}={cluster.peer_url(pod)}"
 
 
-def _file(cluster: Cluster, pod: str, state: str, initial: list[str]) -> str:
-    return _dump(
-        {
-            "name": pod,
-            "advertise-client-urls": cluster.client_url(pod),
-            "initial-advertise-peer-urls": cluster.peer_url(pod),
-            "initial-cluster-state": state,
-            "initial-cluster": ",".join(initial),
-            **settings(cluster),
-        }
-    )
+def _file(cluster: Cluster, pod: str, state: str, initial: list[str], kept: str = "") -> str:
+    own = (pod, cluster.client_url(pod), cluster.peer_url(pod), state, ",".join(initial))
+    return _dump(dict(zip(_OWN, own, strict=True))) + (kept or settings_text(cluster))
 
 
 def _value(name: str, text: str) -> Any:

@@ -6,13 +6,15 @@ file and its pod, a member that has left loses both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from . import config, manifests
+from . import config, manifests, quantity
 from .kube import Manifest
 from .observed import Observed
 from .spec import Cluster
 from .team import Seat, Team
+from .versions import of_image, parse
 
 Manifests = tuple[Manifest, ...]
 
@@ -42,14 +44,27 @@ def as_they_are(cluster: Cluster, seen: Observed, number: int) -> list[Manifest]
     pods = member_pods(cluster, seen)
     initial = [f"{pod}={cluster.peer_url(pod)}" for pod in pods]
     opened = {pod: initial for pod in pods if _is_open(cluster, seen, pod) and not _answers(seen, pod)}
-    return objects(cluster, seen, number, config.formed(cluster, pods, opened), voters=len(pods))
+    return objects(cluster, seen, number, _formed(cluster, seen, pods, opened), voters=len(pods))
 
 
-def for_team(cluster: Cluster, seen: Observed, team: Team, *, coming: str = "", going: str = "") -> list[Manifest]:
-    """The objects for these members, after one more has been added or one has been removed (by its ID).
+@dataclass(frozen=True)
+class Change:
+    """What is about to happen to the members."""
+
+    coming: str = ""  # the pod that joins
+    going: str = ""  # the ID of the member that leaves
+    renewed: str = ""  # the pod that is made anew
+
+
+NO_CHANGE = Change()
+
+
+def for_team(cluster: Cluster, seen: Observed, team: Team, change: Change = NO_CHANGE) -> list[Manifest]:
+    """The objects for these members, after a change.
 
     A pod whose member is gone, but whose place is wanted, stays: its member will be added anew.
     """
+    coming, going = change.coming, change.going
     members = [seat for seat in team.seats if seat.member and seat.id != going]
     names = {seat.name for seat in members} | ({coming} if coming else set())
     wanted = {cluster.pod_name(number) for number in range(min(cluster.size, replicas(cluster, seen)))}
@@ -60,7 +75,8 @@ def for_team(cluster: Cluster, seen: Observed, team: Team, *, coming: str = "", 
         urls[coming] = cluster.peer_url(coming)
     initial = [f"{name}={url}" for name, url in sorted(urls.items())]
     unstarted = {seat.name for seat in members if _is_unstarted(cluster, seen, seat)}
-    files = config.formed(cluster, pods, dict.fromkeys(unstarted | ({coming} if coming else set()), initial))
+    opened = dict.fromkeys(unstarted | ({coming} if coming else set()), initial)
+    files = _formed(cluster, seen, pods, opened, anew={change.renewed, coming})
     number = 1 + max((cluster.ordinal(pod) or 0 for pod in pods), default=0)
     voters = team.votes - sum(seat.id == going for seat in team.voters)
     return objects(cluster, seen, number, files, voters=max(voters, cluster.size))
@@ -111,7 +127,41 @@ def objects(cluster: Cluster, seen: Observed, number: int, files: dict[str, str]
     live = seen.objects.get(f"StatefulSet/{cluster.name}")
     if live and "volumeClaimTemplates" in wanted[-1]["spec"]:  # can't be changed in place
         wanted[-1]["spec"]["volumeClaimTemplates"] = live["spec"].get("volumeClaimTemplates", [])
+    if live and cluster.target:  # a pod that restarts now is to be what it was
+        wanted[-1]["spec"]["template"] = live["spec"]["template"]
     return wanted
+
+
+def is_outgrown(cluster: Cluster, seen: Observed) -> bool:
+    """Does the StatefulSet make claims that are smaller than is wanted?"""
+    live = seen.objects.get(f"StatefulSet/{cluster.name}")
+    if live is None or cluster.storage.type != "Persistent":
+        return False
+    have = live["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"]
+    return quantity.parse(have) < quantity.parse(cluster.storage.size)
+
+
+def _formed(
+    cluster: Cluster, seen: Observed, pods: list[str], opened: Mapping[str, list[str]], anew: Iterable[str] = ()
+) -> dict[str, str]:
+    """Each member's file is for the version that its pod runs: a container that starts again reads it again.
+
+    Or for the one that it will run, if that is older: each version knows the names that options had in the one before,
+    and says nothing of others.
+    """
+    files, kept, live = _files(cluster, seen), {}, seen.objects.get(f"StatefulSet/{cluster.name}")
+    template = of_image(live["spec"]["template"]["spec"]["containers"][0]["image"]) if live else ""
+    for name in pods:
+        pod = seen.pod(name)
+        if cluster.target:
+            found = files.get(config.file_name(name)) or next(iter(files.values()), "")
+            kept[name] = config.settings_in(found)
+            continue
+        runs = template if pod is None or pod.deleting or name in anew else pod.version
+        if runs not in ("", cluster.version):
+            older = min(runs, cluster.version, key=parse)
+            kept[name] = config.settings_text(replace(cluster, version=older))
+    return config.formed(cluster, pods, opened, kept)
 
 
 def _files(cluster: Cluster, seen: Observed) -> dict[str, str]:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 Asked = TypeVar("Asked")
@@ -195,6 +195,7 @@ class Status:
     db_size_in_use: int
     is_learner: bool
     errors: tuple[str, ...]
+    downgrade: str = ""  # the version that a downgrade which is enabled goes to; not told by 3.5
 
 
 @dataclass(frozen=True)
@@ -301,6 +302,11 @@ class Client:
         """What this member says about itself, quorum or not."""
         return _status(self.call("maintenance/status", {}))
 
+    def cluster_version(self) -> str:
+        """The version that the members agree on, such as 3.6.0: that of the oldest. "" before they have."""
+        version = str(self.call("version", {}, method="GET").get("etcdcluster", ""))
+        return version if version[:1].isdigit() else ""
+
     def alarms(self) -> tuple[Alarm, ...]:
         """All alarms of the cluster. It goes through raft (needs quorum, costs a log entry): `status().errors` tells,
         for nothing, whether there is any."""
@@ -343,6 +349,10 @@ class Client:
         """Hand leadership over. Only the leader takes this request."""
         self.call("maintenance/transfer-leadership", {"targetID": str(target_id)})
 
+    def downgrade(self, action: Literal["VALIDATE", "ENABLE", "CANCEL"], version: str) -> None:
+        """Have etcd get ready for an older minor version, such as 3.5.0, see whether it could, or call it off."""
+        self.call("maintenance/downgrade", {"action": action, "version": version})
+
     def defragment(self, timeout: float = 60.0) -> None:
         """Defragment this member, which serves nobody meanwhile."""
         self.call("maintenance/defragment", {}, timeout=timeout)
@@ -362,11 +372,15 @@ class Client:
         *,
         headers: dict[str, str] | None = None,
         timeout: float | None = None,
+        method: Literal["POST", "GET"] = "POST",
     ) -> dict[str, Any]:
-        """POST to /v3/`path` and return the answer as etcd gives it: 64-bit numbers are strings, zeros are left out."""
+        """POST to /v3/`path` and return the answer as etcd gives it: 64-bit numbers are strings, zeros are left out.
+
+        What is not part of the gateway is had by GET, and by anybody.
+        """
         deadline = Deadline(timeout or self._timeout)
-        if self._user is None:
-            return self._post(path, request, headers or {}, deadline)
+        if self._user is None or method == "GET":
+            return self._post(path, request, headers or {}, deadline, method)
         fresh = self.token is None
         if fresh:
             self._log_in(deadline)
@@ -390,14 +404,24 @@ class Client:
                 raise
             self.token = ""
 
-    def _post(self, path: str, request: dict[str, Any], headers: dict[str, str], deadline: Deadline) -> dict[str, Any]:
+    def _post(
+        self,
+        path: str,
+        request: dict[str, Any],
+        headers: dict[str, str],
+        deadline: Deadline,
+        method: Literal["POST", "GET"] = "POST",
+    ) -> dict[str, Any]:
         try:
             connection = self._connected(deadline)
             left = deadline.left()
             # etcd gives up a little before we do: its answer says more than its silence.
             headers = {**headers, "Content-Type": "application/json", "Grpc-Timeout": f"{max(1, int(left * 950))}m"}
             connection.sock.settimeout(left)
-            connection.request("POST", f"/v3/{path}", json.dumps(request).encode(), headers)
+            if method == "GET":
+                connection.request(method, f"/{path}", None, headers)
+            else:
+                connection.request(method, f"/v3/{path}", json.dumps(request).encode(), headers)
             response = connection.getresponse()
             body = response.read()
         except (
@@ -536,7 +560,7 @@ def _member_list(answer: dict[str, Any]) -> MemberList:
 
 
 def _status(answer: dict[str, Any]) -> Status:
-    header = answer["header"]
+    header, downgrade = answer["header"], answer.get("downgradeInfo", {})
 
     def number(name: str) -> int:
         return int(answer.get(name, 0))
@@ -555,4 +579,5 @@ def _status(answer: dict[str, Any]) -> Status:
         db_size_in_use=number("dbSizeInUse"),
         is_learner=answer.get("isLearner", False),
         errors=tuple(answer.get("errors", [])),
+        downgrade=downgrade.get("targetVersion", "") if downgrade.get("enabled") else "",
     )

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 Manifest = dict[str, Any]
@@ -138,14 +138,23 @@ class Kube:
         path = _path(kind, namespace, name)
         return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
 
-    def delete(self, kind: str, namespace: str, name: str, uid: str | None = None, *, force: bool = False) -> bool:
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        uid: str | None = None,
+        how: Literal["", "force", "orphan"] = "",
+    ) -> bool:
         """Delete an object, only the one with that uid if it is given; tells whether there was one.
 
-        With `force` a pod is gone at once, even if its node never says that it has stopped.
+        By "force" a pod is gone at once, even if its node never says that it has stopped; "orphan" leaves what the
+        object has made.
         """
         # A Job's pods go with it; all else is deleted that way anyway.
-        options: Manifest = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
-        if force:
+        options: Manifest = {"propagationPolicy": "Orphan" if how == "orphan" else "Background"}
+        options |= {"preconditions": {"uid": uid}} if uid else {}
+        if how == "force":
             options["gracePeriodSeconds"] = 0
         try:
             return self._call("DELETE", _path(kind, namespace, name), options, absent_ok=True) is not None

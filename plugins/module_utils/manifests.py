@@ -13,6 +13,7 @@ from .spec import Cluster
 
 UID_LABEL = "etcdops.dev/cluster-uid"
 TEMPLATE_HASH = "etcdops.dev/template-hash"
+VERSION = "etcdops.dev/version"  # of the ConfigMap: what new pods run
 # Kubernetes copies it to the Service's EndpointSlices; watches.yaml has the operator hear of their changes.
 WATCHED = {"etcdops.dev/endpoints": "client"}
 USER = 65532  # "nonroot" of the distroless images
@@ -44,10 +45,12 @@ def quorum(voters: int) -> int:
 
 def objects(cluster: Cluster, replicas: int, files: dict[str, str], voters: int) -> list[Manifest]:
     """Everything but the Secrets, in the order in which it is to be applied."""
+    config_map = _object(cluster, "v1", "ConfigMap", cluster.config_map, {"data": files})
+    config_map["metadata"]["annotations"] = {VERSION: cluster.version}
     return [
         _peer_service(cluster),
         _client_service(cluster),
-        _object(cluster, "v1", "ConfigMap", cluster.config_map, {"data": files}),
+        config_map,
         _disruption_budget(cluster, voters),
         _stateful_set(cluster, replicas),
     ]
@@ -143,6 +146,12 @@ def claim_manifest(cluster: Cluster, pod: str) -> Manifest:
     template = _claim_template(cluster)
     meta = {"namespace": cluster.namespace, "name": f"data-{pod}", "labels": template["metadata"]["labels"]}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}
+
+
+def template_hash(stateful_set: Manifest) -> str:
+    """Tells whether a pod is what a StatefulSet makes now."""
+    found: str = stateful_set["spec"]["template"]["metadata"].get("annotations", {}).get(TEMPLATE_HASH, "")
+    return found
 
 
 def pod_template(cluster: Cluster) -> Manifest:

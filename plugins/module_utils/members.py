@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from . import desired
+from . import desired, expansion, roll, upgrade
 from .loss import GOING, GONE
-from .manifests import quorum
-from .observed import Join, Observed
+from .manifests import quorum, template_hash
+from .observed import Join, Observed, Pod
 from .plan import WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
 from .team import Seat, Team
 
+# Nothing goes on until somebody has done something; but the size may still be changed.
+STUCK = ("VersionRefused", "UpgradeWaits", "SnapshotFailed", "CannotRestart")
 # How long a learner may take to start and catch up before it is taken back, and until it is tried again.
 PATIENCE = timedelta(minutes=10)
 
@@ -28,10 +30,10 @@ class Case:
     seen: Observed
     team: Team
 
-    def objects(self, *, coming: str = "", going: str = "") -> desired.Manifests:
-        """The objects that must change when one member comes or goes, or for those there are."""
-        wanted = desired.for_team(self.cluster, self.seen, self.team, coming=coming, going=going)
-        return desired.changed(wanted, self.seen)
+    def objects(self, *, coming: str = "", going: str = "", renewed: str = "") -> desired.Manifests:
+        """The objects that must change when one member comes, goes or is renewed, or for those there are."""
+        change = desired.Change(coming, going, renewed)
+        return desired.changed(desired.for_team(self.cluster, self.seen, self.team, change), self.seen)
 
     def leftover_claims(self, *, going: str = "") -> tuple[str, ...]:
         return desired.leftover_claims(self.cluster, self.seen, self.team, going=going)
@@ -42,11 +44,22 @@ def change(cluster: Cluster, seen: Observed, team: Team) -> Plan | None:
     case = Case(cluster, seen, team)
     if lost := [seat for seat in team.voters if seat.lost]:
         return _repair(case, lost[0])
+    pending = _another_version(case) if cluster.target else None
     if team.learners:
-        return _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
+        corrected = pending if pending and pending.step is Step.UPDATE else None
+        return corrected or _take_back(case, team.learners[0]) or _go_on(case, team.learners[0])
+    moving = (
+        (_resize(case) if _is_short(case) else None) or (pending if not _is_stuck(pending) else None) or _roll(case)
+    )
+    if moving and not _is_stuck(moving):
+        return moving
     if team.unwell:
-        return None
-    return _resize(case)
+        return pending
+    return _resize(case) or pending or moving or expansion.change(cluster, seen) or upgrade.outdated(cluster, seen)
+
+
+def _is_stuck(plan: Plan | None) -> bool:
+    return plan is not None and plan.reason in STUCK
 
 
 def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> Join | None:
@@ -60,6 +73,48 @@ def join_of(cluster: Cluster, seen: Observed, team: Team | None, plan: Plan) -> 
     if not learner:
         return None
     return seen.join if seen.join and seen.join.member == learner else Join(learner, seen.now)
+
+
+def _another_version(case: Case) -> Plan | None:
+    def objects(cluster: Cluster) -> desired.Manifests:
+        return replace(case, cluster=cluster).objects()
+
+    return upgrade.prepare(case.cluster, case.seen, case.team, objects)
+
+
+def _is_short(case: Case) -> bool:
+    """Is a place empty that had a member, or are there so few that nobody can be spared?"""
+    cluster, team = case.cluster, case.team
+    places = range(min(cluster.size, desired.replicas(cluster, case.seen)))
+    empty = any(number not in team.ordinals for number in places)
+    few = len(team.voters) < cluster.size and (team.votes < 3 or _in_memory(cluster))
+    return (empty or few) and not team.unwell
+
+
+def _in_memory(cluster: Cluster) -> bool:
+    return cluster.storage.type == "Memory"
+
+
+def _roll(case: Case) -> Plan | None:
+    """The next restart. Who has its data in memory would lose it, so its place is taken by a member that joins."""
+    cluster, seen, team = case.cluster, case.seen, case.team
+    wanted = desired.for_team(cluster, seen, team)
+    changed = desired.changed(wanted, seen)
+    plan = roll.change(cluster, seen, team, template_hash(wanted[-1]), changed)
+    if plan is None or plan.step is not Step.ROLL:
+        return plan
+    if not _in_memory(cluster):
+        return replace(plan, apply=case.objects(renewed=plan.restart))
+    seat = next(seat for seat in team.voters if seat.name == plan.restart)
+    if team.votes < 2:
+        message = (
+            f"{seat.name} is the only member and has its data in memory, so it can't restart: grow the cluster first."
+        )
+        return Plan(Phase.UNSUPPORTED, "CannotRestart", message, requeue=WATCHFUL)
+    if team.crowded or team.unwell not in ([], [seat.name]):
+        return None
+    message = f"{plan.message} Its data is in memory, so another member takes its place."
+    return replace(_join(case, seat.name, plan.phase, message, remove=seat.id), reason=plan.reason)
 
 
 def _repair(case: Case, seat: Seat) -> Plan | None:
@@ -107,6 +162,9 @@ def _go_on(case: Case, learner: Seat) -> Plan:
         return Plan(phase, "PromotingMember", message, Step.PROMOTE, promote=learner.id, apply=changed)
     if changed:
         return Plan(phase, "AddingMember", f"{name} is a learner now.", Step.UPDATE, apply=changed)
+    if learner.pod and learner.pod.problem and not _is_current(case, learner.pod):
+        message = f"Starting {name} with what the spec asks for now: {learner.pod.problem}."
+        return Plan(phase, "ReplacingMember", message, Step.UPDATE, delete_pods=(name,))
     if learner.lost not in ("", GONE, GOING):  # its pod was there before it was added, and has data of another member
         message = f"Starting {name} with an empty disk: {learner.lost}."
         return _afresh(case, name, Plan(phase, "ReplacingMember", message, Step.UPDATE))
@@ -185,7 +243,13 @@ def _afresh(case: Case, name: str, plan: Plan) -> Plan:
 
 def _phase(case: Case) -> Phase:
     """A learner's list entry does not tell why it was added; the status does."""
-    return Phase.REPAIRING if case.seen.phase == Phase.REPAIRING else Phase.SCALING
+    known = (Phase.REPAIRING, Phase.UPGRADING, Phase.RESTARTING)
+    return next((phase for phase in known if case.seen.phase == phase), Phase.SCALING)
+
+
+def _is_current(case: Case, pod: Pod) -> bool:
+    live = case.seen.objects.get(f"StatefulSet/{case.cluster.name}")
+    return live is None or pod.deleting or pod.template_hash == template_hash(live)
 
 
 def _in_sync(team: Team, learner: Seat) -> bool:

@@ -12,10 +12,12 @@ from typing import Any
 
 from . import secrets
 from .etcd import Client, Endpoint, EtcdError, MemberList, Tls, ask_all
+from .expansion import is_small
 from .kube import Asked, Kube, KubeError, Manifest, Manifests
 from .manifests import TEMPLATE_HASH, UID_LABEL
-from .observed import Answer, Claim, Join, Node, Observed, Pod
+from .observed import Answer, Claim, Join, Node, Observed, Pod, Upgrade
 from .spec import Cluster
+from .versions import of_image
 
 _CLAIM = "PersistentVolumeClaim"
 _TIMEOUT = 1.5  # seconds for one question to a member
@@ -32,6 +34,8 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
     with ThreadPoolExecutor(1) as aside:
         asking = aside.submit(_ask, cluster, found, credentials, status.get("clusterID"))
         objects, claims, certificates = _read(reading)
+        upgrade = _upgrade(status.get("upgrade"))
+        objects |= _snapshot(kube, cluster, upgrade)
         answers, members = asking.result()
     nodes = _nodes(kube, found, claims, answers)
     certificates |= {operator: credentials} if credentials else {}
@@ -42,6 +46,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         phase=status.get("phase", ""),
         unwell_since=_unwell_since(status),
         join=_join(status.get("join")),
+        upgrade=upgrade,
         objects=objects,
         pods=tuple(_pod(pod, nodes, now) for pod in found),
         claims=tuple(_claim(claim, nodes) for claim in claims),
@@ -49,6 +54,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         members=members,
         certificates=secrets.check(cluster, tls_secrets, secrets.cluster_domain(), now),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
+        expandable=_expandable(kube, cluster, claims),
     )
 
 
@@ -129,7 +135,7 @@ def _question(client: Client) -> tuple[Answer, MemberList | None]:
             return Answer(status, healthy=bool(status.leader_id), error="" if status.leader_id else "no leader"), None
         try:
             client.health()
-            return Answer(status, healthy=True), client.members()
+            return Answer(status, healthy=True, cluster_version=client.cluster_version()), client.members()
         except EtcdError as error:
             return Answer(status, healthy=False, error=str(error)), None
 
@@ -177,8 +183,10 @@ def _pod(pod: Manifest, nodes: Mapping[str, Node], now: datetime) -> Pod:
         created=datetime.fromisoformat(meta["creationTimestamp"]),
         template_hash=(meta.get("annotations") or {}).get(TEMPLATE_HASH, ""),
         problem=_problem(status, conditions),
+        version=of_image(next((c.get("image", "") for c in pod["spec"].get("containers", [])), "")),
         scheduled=bool(pod["spec"].get("nodeName")),
         node=nodes.get(pod["spec"].get("nodeName", ""), Node.UNKNOWN),
+        ran=bool(ended) or bool(container.get("restartCount")) or "running" in container.get("state", {}),
         crashed=bool(ended) and "running" not in container.get("state", {}),
         restarts=container.get("restartCount", 0) if _ended_soon(ended) else 0,
         last_words=ended.get("message", "") if ended.get("exitCode") else "",
@@ -207,12 +215,14 @@ def _problem(status: Manifest, conditions: Mapping[str, Manifest]) -> str:
 
 
 def _claim(claim: Manifest, nodes: Mapping[str, Node]) -> Claim:
-    meta = claim["metadata"]
+    meta, requests = claim["metadata"], claim.get("spec", {}).get("resources", {}).get("requests", {})
     return Claim(
         name=meta["name"],
         cluster_uid=meta["labels"].get(UID_LABEL, ""),
         deleting="deletionTimestamp" in meta,
         node=nodes.get(_home(claim), Node.UNKNOWN),
+        wanted=requests.get("storage", ""),
+        size=claim.get("status", {}).get("capacity", {}).get("storage", ""),
     )
 
 
@@ -229,6 +239,41 @@ def _join(noted: Mapping[str, Any] | None) -> Join | None:
         return None
     since = datetime.fromisoformat(noted["since"])
     return Join(noted["member"], since, noted.get("failed", False), noted.get("generation", 0))
+
+
+def _upgrade(noted: Mapping[str, Any] | None) -> Upgrade | None:
+    if not noted:
+        return None
+    completed = noted.get("completed")
+    return Upgrade(
+        source=noted["from"],
+        to=noted["to"],
+        started=datetime.fromisoformat(noted["started"]),
+        snapshot=noted.get("snapshot") or "",
+        log_ready=bool(noted.get("logReady")),
+        completed=datetime.fromisoformat(completed) if completed else None,
+    )
+
+
+def _snapshot(kube: Kube, cluster: Cluster, upgrade: Upgrade | None) -> dict[str, Manifest]:
+    """The EtcdBackup from before an upgrade, as long as it matters."""
+    if upgrade is None or not upgrade.snapshot or (upgrade.completed and not cluster.upgrade.keep_for):
+        return {}
+    found = kube.get("EtcdBackup", cluster.namespace, upgrade.snapshot)
+    return {f"EtcdBackup/{upgrade.snapshot}": found} if found else {}
+
+
+def _expandable(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> bool | None:
+    """Only asked when claims are to grow; not being allowed to ask is no answer."""
+    small = [claim for claim in (_claim(each, {}) for each in claims) if is_small(cluster, claim)]
+    names = {claim["spec"].get("storageClassName", "") for claim in claims} if small else set()
+    try:
+        classes = [kube.get("StorageClass", None, name) if name else None for name in names]
+    except KubeError as error:
+        if error.status == 403:
+            return None
+        raise
+    return all(found is not None and found.get("allowVolumeExpansion", False) for found in classes) if names else None
 
 
 def _storage_class_missing(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> bool:

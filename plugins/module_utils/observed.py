@@ -30,9 +30,11 @@ class Pod:
     created: datetime
     template_hash: str
     problem: str  # why it does not run, in words; "" when it does
+    version: str = ""  # of etcd, as its image says; "" when that says nothing
     overdue: bool = False  # it should have been gone by now
     scheduled: bool = True
     node: Node = Node.UNKNOWN  # only looked at when its member does not answer
+    ran: bool = False  # etcd runs, or has run in it
     crashed: bool = False  # etcd has ended, and has not been started again yet
     restarts: int = 0  # in a row: 0 when it had run for a while before it ended
     last_words: str = ""  # the end of etcd's log when it ended last
@@ -45,6 +47,8 @@ class Claim:
     cluster_uid: str  # the EtcdCluster that it was made for
     deleting: bool = False
     node: Node = Node.UNKNOWN  # only looked at when its pod can't be scheduled
+    wanted: str = ""  # the size that it asks for
+    size: str = ""  # the size that it has
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Answer:
     status: Status | None
     healthy: bool  # it served a linearizable read; of a learner, it follows a leader
     error: str = ""
+    cluster_version: str = ""  # the version that the members agree on, as this one knows it
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,25 @@ class Join:
 
 
 @dataclass(frozen=True)
+class Upgrade:
+    """From one version to another, as the status remembers it."""
+
+    source: str
+    to: str
+    started: datetime
+    snapshot: str = ""  # the EtcdBackup from before; "" for none
+    log_ready: bool = False  # the members' logs have nothing in them that the version can't read
+    completed: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Observed:
     now: datetime
     cluster_id: str | None  # in the status since the first quorum was seen
     phase: str = ""  # what the status said before
     unwell_since: datetime | None = None  # likewise: since when the cluster is degraded or not available
     join: Join | None = None  # likewise
+    upgrade: Upgrade | None = None  # likewise
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
     pods: tuple[Pod, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -87,6 +105,7 @@ class Observed:
     members: MemberList | None = None  # as a quorum sees it
     certificates: Certificates = Certificates()
     storage_class_missing: bool = False
+    expandable: bool | None = None  # may claims grow? None when that is not known, or not asked
 
     def pod(self, name: str) -> Pod | None:
         return next((pod for pod in self.pods if pod.name == name), None)

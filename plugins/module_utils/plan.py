@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .kube import Manifest
+from .observed import Upgrade
 
 # Seconds until the next look. Changes of readiness come as events (playbooks/etcdcluster_nudge.yml), so a settled
 # cluster is looked at only for what makes none.
@@ -21,6 +22,9 @@ class Phase(StrEnum):
     RUNNING = "Running"
     SCALING = "Scaling"
     REPAIRING = "Repairing"
+    UPGRADING = "Upgrading"
+    RESTARTING = "Restarting"
+    EXPANDING = "Expanding"
     DEGRADED = "Degraded"
     STARTING = "Starting"
     RESTORING = "Restoring"
@@ -44,6 +48,10 @@ class Step(StrEnum):
     JOIN = "join"  # a member comes, as a learner; one that was lost goes before
     PROMOTE = "promote"  # the learner votes from now on
     LEAVE = "leave"  # a member goes
+    SNAPSHOT = "snapshot"  # an EtcdBackup before an upgrade; one that is of no use any more goes
+    DOWNGRADE = "downgrade"  # etcd gets ready for an older version, or is told that it was not meant
+    ROLL = "roll"  # one member restarts with what the spec asks for; if it leads, another one does before
+    EXPAND = "expand"  # claims grow, and what makes them
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,13 @@ class Plan:
     apply: tuple[Manifest, ...] = ()
     delete_claims: tuple[str, ...] = ()
     delete_pods: tuple[str, ...] = ()
+    delete_backups: tuple[str, ...] = ()
+    delete_sets: tuple[str, ...] = ()  # StatefulSets, without their pods
+    restart: str = ""  # the pod that restarts, and is this one
+    restart_uid: str = ""
+    lead: str = ""  # the ID of the voter that leads before that, in hexadecimal
+    downgrade: str = ""  # the version that etcd gets ready for; "" to call it off
+    upgrade: Upgrade | None = None  # what the status is to remember of it
     certificates: bool = False  # issue what is missing or due
     cluster_id: str | None = None
     requeue: int = SOON
@@ -74,6 +89,12 @@ TRANSITIONS = (
     (Phase.DEGRADED, Phase.RUNNING, "every member serves"),
     (Phase.DEGRADED, Phase.REPAIRING, "a member is lost for good"),
     (Phase.REPAIRING, Phase.RUNNING, "its replacement votes"),
+    (Phase.RUNNING, Phase.UPGRADING, "another version"),
+    (Phase.UPGRADING, Phase.RUNNING, "every member runs it"),
+    (Phase.RUNNING, Phase.RESTARTING, "other settings"),
+    (Phase.RESTARTING, Phase.RUNNING, "every member has them"),
+    (Phase.RUNNING, Phase.EXPANDING, "more room"),
+    (Phase.EXPANDING, Phase.RUNNING, "every claim has it"),
     (Phase.DEGRADED, Phase.QUORUM_LOST, "fewer than a quorum serve"),
     (Phase.DEGRADED, Phase.STARTING, "fewer than a quorum serve, pods are starting"),
     (Phase.STARTING, Phase.RUNNING, "every member serves"),

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from . import config, desired, manifests, members
+from . import config, desired, expansion, manifests, members, upgrade
 from .loss import loss
-from .observed import Observed
+from .observed import Observed, Pod
 from .plan import PATIENT, SETTLED, SOON, WATCHFUL, Phase, Plan, Step
 from .spec import Cluster
 from .team import Team, gather, stranger_name
 
+# What has time until the objects are as they should be: nobody who has started stays unsealed.
+_LATER = (Step.IDLE, Step.SNAPSHOT, Step.DOWNGRADE, Step.EXPAND)
 _STARTING = timedelta(minutes=2)  # how long a pod may take before its silence means something
 
 
@@ -24,6 +26,8 @@ def plan(cluster: Cluster, seen: Observed) -> Plan:
         return Plan(Phase.DELETING, "Deleting", "The cluster is being deleted.")
     if cluster.held_by:
         return _held(cluster, seen)
+    if seen.cluster_id is not None:
+        cluster = upgrade.held(cluster, seen)
     if cluster.paused:
         return Plan(
             Phase.PAUSED,
@@ -42,14 +46,16 @@ def _held(cluster: Cluster, seen: Observed) -> Plan:
     """An EtcdRestore is at work: no member may run."""
     message = f"EtcdRestore {cluster.held_by} holds this cluster; no member runs until the data is there."
     held = Plan(Phase.RESTORING, "Restoring", message, requeue=WATCHFUL)
-    if desired.replicas(cluster, seen):
+    if _has_pods(cluster, seen):
         stopped = desired.as_they_are(cluster, seen, 0)[-1]
         return replace(held, step=Step.HIBERNATE, apply=(stopped,), requeue=SOON)
     return replace(held, requeue=SOON) if seen.pods else held
 
 
-def rejected(planned: Plan, why: str) -> Plan:
+def rejected(cluster: Cluster, planned: Plan, why: str) -> Plan:
     """The plan instead, when Kubernetes would refuse its objects: say so and leave everything as it is."""
+    if planned.step is Step.EXPAND:
+        return expansion.refused(cluster, why)
     message = f"Kubernetes refuses what the spec asks for; correct spec.pod. {why}"
     return Plan(Phase.UNSUPPORTED, "Rejected", message, cluster_id=planned.cluster_id, requeue=WATCHFUL)
 
@@ -74,7 +80,11 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
     changed = desired.changed(wanted, seen)
     template_hash = wanted[-1]["spec"]["template"]["metadata"]["annotations"][manifests.TEMPLATE_HASH]
     # Nothing can be lost yet: pods that can't start are made anew when the spec was corrected.
-    stale = tuple(pod.name for pod in seen.pods if pod.template_hash != template_hash and not pod.deleting)
+    stale = tuple(
+        pod.name
+        for pod in seen.pods
+        if pod.template_hash != template_hash and not pod.deleting and not _may_have_voted(cluster, pod)
+    )
     if changed or stale or seen.certificates.missing:
         return Plan(
             Phase.BOOTSTRAPPING,
@@ -93,8 +103,15 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
     return Plan(Phase.BOOTSTRAPPING, "Bootstrapping", message, requeue=requeue)
 
 
+def _may_have_voted(cluster: Cluster, pod: Pod) -> bool:
+    """Would a vote be lost with this pod? One that is in memory, and may have been cast unseen."""
+    never_ran = not pod.scheduled or (bool(pod.problem) and not pod.crashed)
+    return cluster.storage.type == "Memory" and not never_ran
+
+
 def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
     """The first quorum: from here on no member may start a cluster of its own."""
+    cluster = upgrade.held(cluster, seen)
     config_map = next(each for each in desired.for_team(cluster, seen, team) if each["kind"] == "ConfigMap")
     return Plan(
         Phase.BOOTSTRAPPING,
@@ -103,22 +120,32 @@ def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:
         Step.SEAL,
         apply=(config_map,),
         cluster_id=f"{seen.members.cluster_id:x}" if seen.members else None,
+        upgrade=upgrade.already_under_way(cluster, seen, team),
     )
 
 
 def _hibernate(cluster: Cluster, seen: Observed) -> Plan:
-    if desired.replicas(cluster, seen) > 0:
+    team = gather(cluster, seen)
+    if _has_pods(cluster, seen):
         # Sealed before they stop, as far as a quorum tells who has started.
-        team = gather(cluster, seen)
         wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, 0)
         wanted[-1]["spec"]["replicas"] = 0
         message = "Stopping every member; the data is kept."
         return Plan(Phase.HIBERNATED, "Hibernating", message, Step.HIBERNATE, apply=desired.changed(wanted, seen))
     if seen.pods:
-        return Plan(Phase.HIBERNATED, "Hibernating", f"Waiting for {_count(len(seen.pods))} to stop.")
+        stopping = Plan(Phase.HIBERNATED, "Hibernating", f"Waiting for {_count(len(seen.pods))} to stop.")
+        sealed = [each for each in desired.for_team(cluster, seen, team) if each["kind"] == "ConfigMap"] if team else []
+        changed = desired.changed(sealed, seen)
+        return replace(stopping, step=Step.SEAL, apply=changed) if changed else stopping
     return Plan(
         Phase.HIBERNATED, "Hibernated", "No member runs; the data is kept. Set spec.size to wake it.", requeue=SETTLED
     )
+
+
+def _has_pods(cluster: Cluster, seen: Observed) -> bool:
+    """Is there a StatefulSet with pods, or pods that only a StatefulSet can stop?"""
+    orphans = f"StatefulSet/{cluster.name}" not in seen.objects and any(not pod.deleting for pod in seen.pods)
+    return orphans or desired.replicas(cluster, seen) > 0
 
 
 def _run(cluster: Cluster, seen: Observed) -> Plan:
@@ -141,19 +168,39 @@ def _run(cluster: Cluster, seen: Observed) -> Plan:
             apply=desired.changed(desired.as_they_are(cluster, seen, number), seen),
             certificates=bool(seen.certificates.missing or seen.certificates.due),
         )
+    return _run_on(cluster, seen, number)
+
+
+def _run_on(cluster: Cluster, seen: Observed, number: int) -> Plan:
+    """There are pods, or should be."""
     team = gather(cluster, seen)
     health = _health(cluster, seen, team)
     if seen.certificates.missing or seen.certificates.due:
         names = ", ".join(seen.certificates.missing + seen.certificates.due)
         return replace(health, step=Step.RENEW, certificates=True, requeue=SOON, message=f"Renewing {names}.")
     planned = (members.change(cluster, seen, team) if team else None) or health
-    if planned.step is not Step.IDLE:
+    if team and planned is health and health.phase is Phase.RUNNING:
+        planned = upgrade.finish(cluster, seen, team, health)
+    if planned.step not in _LATER:
         return planned
+    if team is None:
+        cluster = upgrade.corrected(cluster, seen)
     wanted = desired.for_team(cluster, seen, team) if team else desired.as_they_are(cluster, seen, number)
     if changed := desired.changed(wanted, seen):
         step = Step.SEAL if [each["kind"] for each in changed] == ["ConfigMap"] else Step.UPDATE
-        return replace(planned, step=step, apply=changed, requeue=SOON)
+        return Plan(planned.phase, planned.reason, planned.message, step, apply=changed)
+    if team is None and (stuck := _stuck(seen, manifests.template_hash(wanted[-1]))):
+        return replace(planned, step=Step.UPDATE, delete_pods=stuck, requeue=SOON)
     return planned
+
+
+def _stuck(seen: Observed, wanted: str) -> tuple[str, ...]:
+    """Pods that never ran, and that the StatefulSet would make otherwise by now: nothing is in them."""
+    return tuple(
+        pod.name
+        for pod in seen.pods
+        if pod.template_hash != wanted and pod.problem and not pod.deleting and not pod.crashed and not pod.ran
+    )
 
 
 def _health(cluster: Cluster, seen: Observed, team: Team | None) -> Plan:
@@ -208,10 +255,8 @@ def _notes(cluster: Cluster, seen: Observed, team: Team | None) -> str:
             f"Members that this EtcdCluster did not add: {names}. They are left alone, and the size is not changed "
             "while they are there; if they are not meant to be, remove them with etcdctl member remove."
         )
-    wanted = manifests.pod_template(cluster)["metadata"]["annotations"][manifests.TEMPLATE_HASH]
-    stale = [pod.name for pod in seen.pods if pod.template_hash != wanted]
-    if stale:
-        notes.append(f"{', '.join(stale)} still run with the former settings; delete one pod at a time to renew it.")
+    if cluster.target:
+        notes.append(f"The way to {cluster.target} waits until every member serves.")
     if seen.certificates.problem:
         notes.append(seen.certificates.problem)
     return " ".join(notes)

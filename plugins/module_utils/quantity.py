@@ -11,7 +11,7 @@ _SUFFIXES = {
     **{letter: Decimal(1000) ** (power + 1) for power, letter in enumerate("kMGTPE")},
     **{f"{letter}i": Decimal(1024) ** (power + 1) for power, letter in enumerate("KMGTPE")},
 }
-_FORM = re.compile(r"^([0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]*)$")
+_FORM = re.compile(r"^((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([a-zA-Z]*)$")
 
 
 def parse(text: str) -> Decimal:

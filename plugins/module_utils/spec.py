@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 REPOSITORY = "gcr.io/etcd-development/etcd"
@@ -33,6 +34,14 @@ class TlsSpec:
 
 
 @dataclass(frozen=True)
+class UpgradeSpec:
+    allow_downgrade: bool = False
+    snapshot: bool = True
+    backup: dict[str, Any] = field(default_factory=dict)  # of the spec of the EtcdBackup: destination and the like
+    keep_for: timedelta | None = None  # how long it is kept afterwards; None: until somebody deletes it
+
+
+@dataclass(frozen=True)
 class Cluster:
     """One EtcdCluster: who it is and what it should be."""
 
@@ -42,6 +51,7 @@ class Cluster:
     generation: int
     size: int
     version: str
+    target: str = ""  # the version that is asked for, while its members may not have it yet (upgrade.py)
     repository: str = REPOSITORY
     paused: bool = False
     deleting: bool = False
@@ -50,6 +60,7 @@ class Cluster:
     restored: int = 0  # so many members have data of a snapshot to start with
     storage: Storage = Storage()
     tls: TlsSpec = TlsSpec()
+    upgrade: UpgradeSpec = UpgradeSpec()
     options: dict[str, Any] = field(default_factory=dict)
     pod: dict[str, Any] = field(default_factory=dict)
 
@@ -129,6 +140,7 @@ def read(resource: dict[str, Any]) -> Cluster:
             tls.get("peerSecret", ""),
             tls.get("clientSecret", ""),
         ),
+        upgrade=_upgrade(spec.get("upgrade", {})),
         options=spec.get("options", {}),
         pod=spec.get("pod", {}),
     )
@@ -137,3 +149,21 @@ def read(resource: dict[str, Any]) -> Cluster:
 def _number(text: str) -> int:
     """What the operator wrote; anything else is somebody's slip, and counts as nothing."""
     return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _upgrade(spec: dict[str, Any]) -> UpgradeSpec:
+    snapshot = spec.get("snapshot", {})
+    backup = {name: snapshot[name] for name in ("destination", "compression", "encryption") if name in snapshot}
+    keep_for = snapshot.get("keepFor")
+    return UpgradeSpec(
+        spec.get("allowDowngrade", False),
+        snapshot.get("mode", "Required") == "Required",
+        {"destination": {"newClaim": {}}, **backup},
+        _duration(keep_for) if keep_for else None,
+    )
+
+
+def _duration(text: str) -> timedelta:
+    """From 90m, 12h or 7d; the CRD has checked it."""
+    units = {"m": "minutes", "h": "hours", "d": "days"}
+    return timedelta(**{units[text[-1]]: int(text[:-1])})

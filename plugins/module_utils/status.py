@@ -7,15 +7,26 @@ from typing import Any
 from .etcd import Member
 from .manifests import quorum
 from .members import join_of
-from .observed import Join, Observed
+from .observed import Join, Observed, Upgrade
 from .plan import Phase, Plan, Step
 from .quantity import rounded
 from .reporting import Event, conditions, time_text
 from .spec import Cluster
 from .team import gather, ordinal
+from .upgrade import outcome, released
+from .versions import parse
 
-_MOVING = {Phase.BOOTSTRAPPING, Phase.STARTING, Phase.SCALING, Phase.REPAIRING}
+_MOVING = {
+    Phase.BOOTSTRAPPING,
+    Phase.STARTING,
+    Phase.SCALING,
+    Phase.REPAIRING,
+    Phase.UPGRADING,
+    Phase.RESTARTING,
+    Phase.EXPANDING,
+}
 _WARNINGS = {Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED}
+_STOPPED = {"UpgradeWaits", "SnapshotFailed", "RollStopped"}  # a person must do something
 
 
 def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any]) -> dict[str, Any]:
@@ -24,7 +35,8 @@ def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any])
     healthy = [member for member in members if member["healthy"]]
     voters = [member for member in members if member["role"] != "learner"]
     leader = next((member["name"] for member in members if member["role"] == "leader"), None)
-    versions = sorted({member["version"] for member in members if member.get("version")})
+    versions = sorted({member["version"] for member in members if member.get("version")}, key=parse)
+    noted = plan.upgrade or seen.upgrade
     return {
         "phase": str(plan.phase),
         "message": plan.message,
@@ -40,7 +52,10 @@ def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any])
             "endpoint": f"{cluster.scheme}://{cluster.client_service}.{cluster.namespace}.svc:2379",
             "secret": cluster.secret("client") if cluster.tls.enabled else None,
         },
+        "clusterVersion": _series([a.cluster_version for a in seen.answers.values()]),
+        "storageVersion": _series([a.status.storage_version for a in seen.answers.values() if a.status]),
         "members": members,
+        "upgrade": _upgrade(noted) if noted else None,
         "join": _noted(join_of(cluster, seen, gather(cluster, seen), plan)),
         "conditions": _conditions(cluster, seen, plan, voters, before),
     }
@@ -49,10 +64,14 @@ def status(cluster: Cluster, seen: Observed, plan: Plan, before: dict[str, Any])
 def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
     """One event for each transition, and for each step that is unlike the one before."""
     found = []
+    if plan.upgrade and plan.upgrade.completed:  # a plan has it once
+        found.append(Event("Normal", *outcome(plan.upgrade)))
+    if before.get("phase") == Phase.RESTARTING and plan.phase is Phase.RUNNING:
+        found.append(Event("Normal", "SettingsChanged", "Every member runs with the new settings."))
     progressing: dict[str, Any] = next((c for c in before.get("conditions", []) if c["type"] == "Progressing"), {})
     another = plan.step is not Step.IDLE and before.get("message") != plan.message  # of several, one by one
     if before.get("phase") != plan.phase or progressing.get("reason") != plan.reason or another:
-        found.append(Event("Warning" if plan.phase in _WARNINGS else "Normal", plan.reason, plan.message))
+        found.append(Event("Warning" if _warns(plan) else "Normal", plan.reason, plan.message))
     if before.get("observedGeneration") != cluster.generation and cluster.size and cluster.size % 2 == 0:
         tolerated = cluster.size - quorum(cluster.size)
         message = (
@@ -61,6 +80,27 @@ def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
         )
         found.append(Event("Warning", "EvenSize", message))
     return found
+
+
+def _warns(plan: Plan) -> bool:
+    return plan.phase in _WARNINGS or plan.reason in _STOPPED
+
+
+def _series(versions: list[str]) -> str | None:
+    """The lowest of these, such as 3.6."""
+    known = [parse(version) for version in versions if version]
+    return min(known).series if known else None
+
+
+def _upgrade(noted: Upgrade) -> dict[str, Any]:
+    return {
+        "from": noted.source,
+        "to": noted.to,
+        "started": time_text(noted.started),
+        "snapshot": noted.snapshot or None,
+        "logReady": noted.log_ready or None,
+        "completed": time_text(noted.completed) if noted.completed else None,
+    }
 
 
 def _noted(join: Join | None) -> dict[str, Any] | None:
@@ -112,15 +152,25 @@ def _conditions(
     else:
         available = ("False", plan.reason, plan.message)
     moving = plan.step is not Step.IDLE or plan.phase in _MOVING
-    degraded = plan.phase in _WARNINGS or (formed and 0 < healthy < voters)
+    degraded = _warns(plan) or (formed and 0 < healthy < voters)
     said = [
         ("Available", *available),
         ("Progressing", str(moving), plan.reason, plan.message),
         ("Degraded", str(degraded), plan.reason, plan.message),
     ]
+    said += _upgraded(cluster, seen, plan)
     if last := before.get("lastBackup"):
         told = f"EtcdBackup {last['name']} of {last['time']} holds revision {last['revision']}."
         said.append(("BackedUp", "True", "Succeeded", told))
     elif any(each["type"] == "BackedUp" for each in before.get("conditions", [])):
         said.append(("BackedUp", "False", "Deleted", "The last good EtcdBackup was deleted, and there is no other."))
     return conditions(said, cluster.generation, before.get("conditions", []), seen.now)
+
+
+def _upgraded(cluster: Cluster, seen: Observed, plan: Plan) -> list[tuple[str, str, str, str]]:
+    """From the first upgrade on: does every member run what is asked for?"""
+    noted, have = plan.upgrade or seen.upgrade, released(cluster, seen)
+    pending = seen.cluster_id is not None and have not in ("", cluster.version)
+    if pending or (noted and noted.completed is None):
+        return [("Upgraded", "False", plan.reason, plan.message)]
+    return [("Upgraded", "True", *outcome(noted))] if noted else []

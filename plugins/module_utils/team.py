@@ -8,6 +8,7 @@ from .etcd import Member
 from .loss import loss, loss_of_claim
 from .observed import Answer, Claim, Observed, Pod
 from .spec import Cluster
+from .versions import parse
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Seat:
     claim: Claim | None
     answer: Answer | None
     lost: str  # why it will not come back, in words; "" while it may
+    leads: bool = False
 
     @property
     def serves(self) -> bool:
@@ -29,6 +31,22 @@ class Seat:
     @property
     def answers(self) -> bool:
         return self.answer is not None and self.answer.status is not None
+
+    @property
+    def version(self) -> str:
+        return self.answer.status.version if self.answer and self.answer.status else ""
+
+    @property
+    def applied(self) -> int:
+        """How far it is in the log."""
+        return self.answer.status.raft_applied_index if self.answer and self.answer.status else 0
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not serve, as far as anybody knows."""
+        if self.lost or self.pod is None:
+            return self.lost or "it has no pod"
+        return self.pod.problem or (self.answer.error if self.answer else "")
 
     @property
     def id(self) -> str:
@@ -67,6 +85,23 @@ class Team:
         return ours + [stranger_name(member) for member in self.strangers if not member.is_learner]
 
     @property
+    def versions(self) -> list[str]:
+        """What the voters run that answer."""
+        return [seat.version for seat in self.voters if seat.version]
+
+    @property
+    def cluster_version(self) -> str:
+        """What the members agree on, as the slowest of them knows it."""
+        told = [seat.answer.cluster_version for seat in self.voters if seat.answer and seat.answer.cluster_version]
+        return min(told, default="", key=parse)
+
+    @property
+    def downgrade(self) -> str:
+        """The version that a downgrade which is enabled goes to."""
+        told = (seat.answer.status.downgrade for seat in self.voters if seat.answer and seat.answer.status)
+        return next(filter(None, told), "")
+
+    @property
     def ordinals(self) -> list[int]:
         """Where members are."""
         return [seat.ordinal for seat in self.seats if seat.member]
@@ -81,13 +116,16 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
     pods = {number for pod in seen.pods if (number := cluster.ordinal(pod.name)) is not None}
     well = {name for name, answer in seen.answers.items() if answer.healthy}
     settings = {pod.template_hash for pod in seen.pods if pod.name in well}
+    # Somebody who is slow may know a leader of old: the newest term counts.
+    leader = max(((a.status.raft_term, a.status.leader_id) for a in seen.answers.values() if a.status), default=(0, 0))
     seats = []
     for number in sorted(pods | set(ours)):
         name = cluster.pod_name(number)
         pod, claim, member = seen.pod(name), seen.claim(name), ours.get(number)
         proven = pod is not None and pod.template_hash in settings
         lost = loss_of_claim(pod, claim) if name in well else loss(pod, claim, others_well=proven)
-        seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost))
+        leads = member is not None and member.id == leader[1]
+        seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost, leads))
     return Team(tuple(seats), tuple(member for number, member in placed if number is None))
 
 

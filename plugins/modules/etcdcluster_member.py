@@ -48,12 +48,11 @@ refused:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, spec
+from ansible_collections.etcdops.etcd.plugins.module_utils import kube, reach, spec
 from ansible_collections.etcdops.etcd.plugins.module_utils.change import Done, bring_about
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Wanted
-from ansible_collections.etcdops.etcd.plugins.module_utils.observe import client_tls, endpoints
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.survey import survey
 
 _STATES = {"learner": "present", "voter": "promoted", "absent": "absent"}
 
@@ -83,11 +82,8 @@ def main() -> None:
 
 def _change(params: dict[str, Any], *, dry_run: bool) -> Done:
     api = kube.connect()
-    resource = api.get("EtcdCluster", params["namespace"], params["name"])
-    if resource is None:
-        raise kube.KubeError(404, f"EtcdCluster {params['name']} is gone.")
-    cluster = spec.read(resource)
-    connection = _connection(api, cluster)
+    cluster = reach.find(api, params["namespace"], params["name"])
+    connection = reach.connect(api, cluster)
     try:
         found = survey(connection, list(connection.endpoints), discover=False)
         return bring_about(connection, found, _wanted(cluster, params), dry_run=dry_run)
@@ -99,19 +95,6 @@ def _wanted(cluster: spec.Cluster, params: dict[str, Any]) -> Wanted:
     if params["state"] == "learner":
         return Wanted("present", peer_urls=(cluster.peer_url(params["pod"]),))
     return Wanted(_STATES[params["state"]], id=int(params["id"], 16))
-
-
-def _connection(api: kube.Kube, cluster: spec.Cluster) -> Connection:
-    pods = api.list("Pod", cluster.namespace, cluster.selector)
-    tls = None
-    if cluster.tls.enabled:
-        name = cluster.secret("operator")
-        secret = api.get("Secret", cluster.namespace, name)
-        if secret is None:
-            raise kube.KubeError(404, f"Secret {name} is gone.")
-        tls = client_tls(secret)
-    found = endpoints(cluster, pods).values()
-    return Connection(tls, timeout=3.0, endpoints={endpoint.url: endpoint for endpoint in found})
 
 
 if __name__ == "__main__":

@@ -66,6 +66,32 @@ delete_pods:
   type: list
   elements: str
   returned: always
+delete_backups:
+  description: EtcdBackups to delete in the step.
+  type: list
+  elements: str
+  returned: always
+delete_sets:
+  description: StatefulSets to delete in the step, without their pods.
+  type: list
+  elements: str
+  returned: always
+restart:
+  description: The pod to restart in the step; empty for none.
+  type: str
+  returned: always
+restart_uid:
+  description: The uid that this pod must have.
+  type: str
+  returned: always
+lead:
+  description: The ID of the voter that is to lead before that, in hexadecimal; empty when it does not matter.
+  type: str
+  returned: always
+downgrade:
+  description: The version that etcd is to get ready for in the step C(downgrade); empty to call it off.
+  type: str
+  returned: always
 certificates:
   description: Whether certificates are to be issued in the step.
   type: bool
@@ -106,6 +132,12 @@ def main() -> None:
         apply=list(plan.apply),
         delete_claims=list(plan.delete_claims),
         delete_pods=list(plan.delete_pods),
+        delete_backups=list(plan.delete_backups),
+        delete_sets=list(plan.delete_sets),
+        restart=plan.restart,
+        restart_uid=plan.restart_uid,
+        lead=plan.lead,
+        downgrade=plan.downgrade,
         certificates=plan.certificates,
         requeue=f"{plan.requeue}s",
     )
@@ -122,7 +154,7 @@ def _reconcile(namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
     seen = observe(api, cluster, before)
     plan = planner.plan(cluster, seen)
     if why := _refusal(api, plan):
-        plan = planner.rejected(plan, why)
+        plan = planner.rejected(cluster, plan, why)
     after = status.status(cluster, seen, plan, before)
     news = status.events(cluster, plan, before)
     changed = report(api, resource, after, news, write=write)
@@ -133,10 +165,10 @@ def _refusal(api: kube.Kube, plan: Plan) -> str | None:
     """Why Kubernetes would not take what the plan applies: a schema can't know all that is wrong with a pod."""
     for manifest in plan.apply:
         try:
-            if manifest["kind"] == "StatefulSet":
+            if manifest["kind"] in ("StatefulSet", "PersistentVolumeClaim"):
                 api.apply(manifest, dry_run=True)
         except kube.KubeError as error:
-            if error.status in (400, 422):
+            if error.status in (400, 403, 422):
                 return str(error)
             raise
     return None

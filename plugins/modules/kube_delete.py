@@ -32,6 +32,10 @@ options:
     description: Whether pods are gone at once, without waiting for their nodes to stop them.
     type: bool
     default: false
+  orphan:
+    description: Whether what the objects have made stays, such as the pods of a StatefulSet.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - etcdops.etcd.kube
 """
@@ -51,6 +55,8 @@ deleted:
   elements: str
   returned: always
 """
+
+from typing import Literal
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils import kube
@@ -76,10 +82,12 @@ def main() -> None:
             "names": {"type": "list", "elements": "str", "default": []},
             "selector": {"type": "str"},
             "force": {"type": "bool", "default": False},
+            "orphan": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     kind, namespace, force = module.params["kind"], module.params["namespace"], module.params["force"]
+    how: Literal["", "force", "orphan"] = "force" if force else "orphan" if module.params["orphan"] else ""
     deleted: list[str] = []
     try:
         api = kube.connect()
@@ -90,7 +98,7 @@ def main() -> None:
             meta = manifest["metadata"]
             if "deletionTimestamp" in meta and not force:
                 continue
-            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"], force=force):
+            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"], how):
                 deleted.append(meta["name"])
     except kube.KubeError as error:
         module.fail_json(msg=str(error), deleted=deleted)

@@ -21,6 +21,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
     Status,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
+from ansible_collections.etcdops.etcd.plugins.module_utils.versions import parse
 
 CLUSTER_ID = 0xABC
 _HEALTH_INTERVAL = 5  # seconds that a voter must have been connected for before etcd counts on it
@@ -30,6 +31,10 @@ REMOVED = "the member has been permanently removed from the cluster"
 NO_INFO = "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
 UNEQUAL = "error validating peerURLs: member count is unequal"
 BOOTSTRAPPED = "member has already been bootstrapped"
+TOO_OLD = "invalid downgrade; server version is lower than determined cluster version"
+OLD_LOG = (
+    "go.etcd.io/etcd/pkg/v3/schedule.NewFIFOScheduler\n\tgo.etcd.io/etcd/pkg/v3@v3.7.3/schedule/schedule.go:101 +0x16f"
+)
 CORRUPT = "go.etcd.io/bbolt.(*DB).freepages.func2()\n\tgo.etcd.io/bbolt@v1.4.3/db.go:1205 +0x6d"
 
 
@@ -45,6 +50,8 @@ class Data:
     member: int
     log: int = 0
     corrupt: bool = False
+    storage: int = 5  # the oldest minor version that can read it
+    old_log: bool = False  # there are entries that only 3.5 and 3.6 can read
 
 
 @dataclass
@@ -59,7 +66,12 @@ class Process:
     pod: str
     data: Data
     since: int
+    version: str
     connected: bool = True
+
+    @property
+    def minor(self) -> int:
+        return parse(self.version).minor
 
 
 @dataclass
@@ -71,6 +83,8 @@ class Etcd:
     leader: int = 0
     term: int = 1
     acknowledged: int = 0
+    agreed: int = 0  # the minor version that all members have
+    downgrade: int = 0  # the minor version that they get ready for
     _next_id: int = 0x100
 
     # -- who is there
@@ -109,9 +123,23 @@ class Etcd:
         data, leader = process.data, self.leader if serves else 0
         member = self.members.get(data.member)
         learner = member is not None and member.is_learner
-        return Status(
-            data.member, data.cluster, "3.6.16", "3.6.0", leader, self.term, data.log, data.log, 1, 1, 1, learner, ()
+        storage = f"3.{data.storage}.0" if process.minor > 5 else ""
+        status = Status(
+            data.member,
+            data.cluster,
+            process.version,
+            storage,
+            leader,
+            self.term,
+            data.log,
+            data.log,
+            1,
+            1,
+            1,
+            learner,
+            (),
         )
+        return replace(status, downgrade=f"3.{self.downgrade}.0") if self.downgrade and process.minor > 5 else status
 
     @property
     def member_list(self) -> MemberList:
@@ -119,19 +147,25 @@ class Etcd:
 
     # -- starting and stopping
 
-    def start(self, pod: str, text: str, volume: Volume, now: int) -> Process | str:
+    def start(self, pod: str, text: str, volume: Volume, now: int, version: str) -> Process | str:
         """Run with this configuration and volume; the last words of one that ends at once."""
-        data = volume.data
+        data, minor = volume.data, parse(version).minor
         if data is None:
             found = self._without_data(pod, *read(text))
             if isinstance(found, str):
                 return found
             data = volume.data = found
+            data.storage = min(minor, self.agreed or 5)  # noted once the members have agreed
         if data.corrupt:
             return CORRUPT
+        if data.cluster == CLUSTER_ID and minor < max(self.agreed, data.storage):
+            return TOO_OLD
+        if minor > 6 and data.old_log:
+            return OLD_LOG
         if data.cluster == CLUSTER_ID and data.member not in self.members and self.connected:
             return REMOVED
-        process = Process(pod, data, now)
+        process = Process(pod, data, now, version)
+        data.old_log |= minor == 5
         self.running[data.member] = process
         if any(member.id == data.member for member in self.voters):
             self.voted.add(data.member)
@@ -175,10 +209,36 @@ class Etcd:
         following = [one for one in self.running.values() if one.connected and one.data.member in self.members]
         behind = [one for one in following if one.data.log < leader.data.log]
         unnamed = [one for one in following if not self.members[one.data.member].client_urls]
+        unlike = [one for one in following if one.minor > 5 and one.data.storage != self.agreed]
         return [
             *(partial(self._catch_up, one, leader) for one in behind),
             *(partial(self._publish, one) for one in unnamed),
+            *(partial(self._migrate, one) for one in unlike),
+            *self._agreement(following),
         ]
+
+    def _agreement(self, following: list[Process]) -> list[Callable[[], None]]:
+        """What the leader finds about versions when it looks, every few seconds."""
+        if len(following) < len(self.members) and self.agreed:
+            return []
+        lowest = min(one.minor for one in following)
+        if self.downgrade and all(one.minor == self.downgrade for one in following):
+            return [self._downgraded]
+        if self.downgrade:
+            return [partial(self._agree, self.downgrade, following)] if self.agreed > self.downgrade else []
+        return [partial(self._agree, lowest, following)] if self.agreed < lowest else []
+
+    def _agree(self, minor: int, following: list[Process]) -> None:
+        if minor < self.agreed:
+            for one in following:  # each takes a snapshot of its own, and drops the log before it
+                one.data.old_log = one.minor == 5
+        self.agreed = minor
+
+    def _downgraded(self) -> None:
+        self.downgrade = 0
+
+    def _migrate(self, one: Process) -> None:
+        one.data.storage = self.agreed
 
     def write(self) -> bool:
         """A client writes; tells whether that was acknowledged."""
@@ -199,6 +259,7 @@ class Etcd:
 
     def _catch_up(self, one: Process, leader: Process) -> None:
         one.data.log = leader.data.log
+        one.data.old_log |= leader.data.old_log
 
     def _publish(self, one: Process) -> None:
         """Once there is a leader, a member tells its name and client URLs."""
@@ -251,6 +312,17 @@ class Etcd:
 
     def _long_connected(self, now: int) -> list[Process]:
         return [one for one in self.connected if now - one.since >= _HEALTH_INTERVAL]
+
+    # -- versions
+
+    def prepare(self, minor: int) -> None:
+        """Enable a downgrade, or cancel it (0)."""
+        if minor and self.downgrade:
+            raise EtcdError(FAILED_PRECONDITION, "etcdserver: cluster has a downgrade job in progress")
+        if minor and minor != self.agreed - 1:
+            raise EtcdError(FAILED_PRECONDITION, "etcdserver: invalid downgrade target version")
+        self._commit()
+        self.downgrade = minor
 
 
 def read(text: str) -> tuple[str, dict[str, str]]:

@@ -11,7 +11,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import TEMP
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Answer, Observed
 
 from .etcd import CLUSTER_ID, Etcd
-from .kubernetes import Claim, Kubernetes, Pod, moment
+from .kubernetes import MISSING, Claim, Kubernetes, Pod, moment
 
 
 def look(kubernetes: Kubernetes, status: Mapping[str, Any], deaf: frozenset[str] = frozenset()) -> Observed:
@@ -21,15 +21,18 @@ def look(kubernetes: Kubernetes, status: Mapping[str, Any], deaf: frozenset[str]
     led = kubernetes.etcd.leading is not None
     answers = {pod.name: _answer(kubernetes.etcd, pod, deaf, led=led) for pod in kubernetes.pods.values() if pod.node}
     tells = any(answer.healthy and answer.status and not answer.status.is_learner for answer in answers.values())
-    now, nodes = moment(kubernetes.now), observe._nodes(cast(Kube, _Nodes(kubernetes)), pods, claims, answers)
+    api = cast(Kube, _Api(kubernetes))
+    now, nodes = moment(kubernetes.now), observe._nodes(api, pods, claims, answers)
+    known = remembered(status)
     return Observed(
         now=now,
-        **remembered(status),
-        objects=dict(kubernetes.objects),
+        **known,
+        objects=dict(kubernetes.objects) | observe._snapshot(api, kubernetes.cluster, known["upgrade"]),
         pods=tuple(observe._pod(pod, nodes, now) for pod in pods),
         claims=tuple(observe._claim(claim, nodes) for claim in claims),
         answers=answers,
         members=kubernetes.etcd.member_list if tells else None,
+        expandable=kubernetes.expandable,
     )
 
 
@@ -40,16 +43,19 @@ def remembered(status: Mapping[str, Any]) -> dict[str, Any]:
         "phase": status.get("phase", ""),
         "unwell_since": observe._unwell_since(status),
         "join": observe._join(status.get("join")),
+        "upgrade": observe._upgrade(status.get("upgrade")),
     }
 
 
-class _Nodes:
-    """As much of the API server as is asked for nodes."""
+class _Api:
+    """As much of the API server as is asked for nodes and backups."""
 
     def __init__(self, kubernetes: Kubernetes) -> None:
-        self._nodes = kubernetes.nodes
+        self._nodes, self._backups = kubernetes.nodes, kubernetes.backups
 
-    def get(self, _kind: str, _namespace: None, name: str) -> Manifest | None:
+    def get(self, kind: str, _namespace: None, name: str) -> Manifest | None:
+        if kind == "EtcdBackup":
+            return {**self._backups[name]} if name in self._backups else None
         if name not in self._nodes:
             return None
         ready = "True" if self._nodes[name].state == "up" else "Unknown"
@@ -63,7 +69,8 @@ def _answer(etcd: Etcd, pod: Pod, deaf: frozenset[str], *, led: bool) -> Answer:
     if process.data.cluster != CLUSTER_ID:
         return Answer(None, healthy=False, error="it is of another cluster")
     serves = led and process.data.member in etcd.members
-    return Answer(etcd.status(process, serves=serves), serves, "" if serves else "no leader")
+    version = f"3.{etcd.agreed}.0" if serves and etcd.agreed else ""
+    return Answer(etcd.status(process, serves=serves), serves, "" if serves else "no leader", version)
 
 
 def _pod(pod: Pod) -> Manifest:
@@ -71,6 +78,8 @@ def _pod(pod: Pod) -> Manifest:
     ended = {"terminated": {"exitCode": pod.code, "message": pod.last_words, **times}} if pod.code else {}
     if pod.process:
         state: Manifest = {"running": {}}
+    elif pod.version in MISSING:
+        state = {"waiting": {"reason": "ImagePullBackOff"}}
     else:
         state = {"waiting": {"reason": "CrashLoopBackOff"}} if pod.code else {"waiting": {}}
     container = {"name": "etcd", "restartCount": pod.restarts, "state": state, "lastState": ended}
@@ -82,8 +91,11 @@ def _pod(pod: Pod) -> Manifest:
             "annotations": {TEMPLATE_HASH: pod.template_hash},
             **({} if pod.deleting is None else {"deletionTimestamp": moment(pod.deleting).isoformat()}),
         },
-        "spec": {"nodeName": pod.node} if pod.node else {},
-        "status": {"podIP": "198.18.0.1", "containerStatuses": [container] if pod.started else []},
+        "spec": {"containers": [{"image": f"etcd:v{pod.version}"}], **({"nodeName": pod.node} if pod.node else {})},
+        "status": {
+            "podIP": "198.18.0.1",
+            "containerStatuses": [container] if pod.started or pod.version in MISSING else [],
+        },
     }
 
 
@@ -94,5 +106,7 @@ def _claim(claim: Claim) -> Manifest:
             "labels": {UID_LABEL: claim.cluster_uid},
             "annotations": {"volume.kubernetes.io/selected-node": claim.node} if claim.node else {},
             **({"deletionTimestamp": ""} if claim.deleting else {}),
-        }
+        },
+        "spec": {"resources": {"requests": {"storage": claim.wanted}}},
+        "status": {"capacity": {"storage": claim.size}},
     }

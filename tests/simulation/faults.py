@@ -23,7 +23,12 @@ class Faults:
 
     def happen(self) -> None:
         pods = [pod for pod in self.kubernetes.pods.values() if pod.deleting is None]
-        kinds: list[tuple[int, Callable[[], None]]] = [(1, self._stranger), (1, self._foreign_claim), (3, self._back)]
+        kinds: list[tuple[int, Callable[[], None]]] = [
+            (1, self._stranger),
+            (1, self._foreign_claim),
+            (3, self._back),
+            (1, self._store),
+        ]
         if pods:
             pod = self.random.choice(pods)
             several = self.random.sample(pods, self.random.randint(min(2, len(pods)), len(pods)))
@@ -45,6 +50,7 @@ class Faults:
     def mend(self) -> None:
         """No more faults: nodes are back or replaced, and a person has removed what does not belong."""
         self._back(everything=True)
+        self.kubernetes.failing = False
         self.kubernetes.nodes |= {f"spare-{number}": Node() for number in range(2)}
         for name in [name for name, claim in self.kubernetes.claims.items() if self._is_foreign(claim)]:
             self.say(f"a person deletes the foreign claim {name}")
@@ -143,6 +149,11 @@ class Faults:
                 if not everything:
                     return
 
+    def _store(self) -> None:
+        """Where snapshots go is full, or has room again."""
+        self.kubernetes.failing = not self.kubernetes.failing
+        self.say(f"snapshots {'fail' if self.kubernetes.failing else 'can be taken'}")
+
     # -- people
 
     def _delete_object(self) -> None:
@@ -179,7 +190,8 @@ class Faults:
             return
         self.say(f"a stranger was added: {member_id:x}{', a learner' if learner else ''}")
         if not learner:
-            etcd.running[member_id] = Process("stranger", Data(CLUSTER_ID, member_id), self.kubernetes.now)
+            process = Process("stranger", Data(CLUSTER_ID, member_id), self.kubernetes.now, f"3.{etcd.agreed}.0")
+            etcd.running[member_id] = process
             etcd.voted.add(member_id)
 
     def _foreign_claim(self) -> None:

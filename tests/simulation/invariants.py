@@ -8,10 +8,12 @@ from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Change
+from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import template_hash
+from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Change, quorum
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Observed
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Plan, Step
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.versions import of_image, parse
 
 from .etcd import Etcd, ViolationError
 from .kubernetes import Claim, Kubernetes, Pod
@@ -37,18 +39,32 @@ class Invariants:
 
     def planned(self, cluster: Cluster, seen: Observed, plan: Plan) -> None:
         acts = plan.step is not Step.IDLE or plan.remove or plan.add or plan.promote or plan.apply
-        deletes = plan.delete_claims or plan.delete_pods
+        ran = [name for name in plan.delete_pods if (pod := self.kubernetes.pods.get(name)) and pod.started]
+        deletes = plan.delete_claims or ran
         if cluster.paused:
             self.check(not acts and not deletes, "paused means hands off", plan)
         changes = plan.remove or plan.add or plan.promote
         if seen.cluster_id and not self.etcd.has_quorum:
             self.check(not changes and not deletes, "nothing is deleted or changed without quorum", plan)
+        if plan.restart:
+            self._turn(cluster, plan)
         if changes:
             self._one_change(cluster, plan)
         for name in plan.delete_claims:
             self.check(self._ours(name), "a foreign claim is never deleted", name)
         if plan.add and (claim := self.kubernetes.claims.get(f"data-{plan.add}")):
             self.check(claim.cluster_uid == cluster.uid, "a foreign claim is never adopted", claim)
+
+    def _turn(self, cluster: Cluster, plan: Plan) -> None:
+        """Whose turn is it in a roll? Judged when it is planned."""
+        leads = next((m for m in self.etcd.voters if m.id == self.etcd.leader), None)
+        made = template_hash(self.kubernetes.objects[f"StatefulSet/{cluster.name}"])
+        process = self.etcd.process(leads.id) if leads else None
+        if leads is None or leads.name != plan.restart or process is None or not self.etcd.serves(process):
+            return
+        pods = [pod for name in self.etcd.voters if (pod := self.kubernetes.pods.get(name.name))]
+        stale = [pod.name for pod in pods if pod.template_hash != made and pod.name != leads.name]
+        self.check(not stale, "the leader is the last", (leads.name, stale))
 
     def _one_change(self, cluster: Cluster, plan: Plan) -> None:
         going, etcd = int(plan.remove, 16) if plan.remove else 0, self.etcd
@@ -64,7 +80,10 @@ class Invariants:
             self.check(not down or going in down, "no healthy voter is removed while another is down", unwell)
             ordinal = self._ordinal(cluster, etcd.members[going].peer_urls)
             wanted = ordinal is not None and ordinal < cluster.size
-            self.check(not wanted or self._is_lost(going), "only what is lost is replaced", etcd.members[going])
+            # In memory nobody can restart, so a new member takes the place.
+            rolled = cluster.storage.type == "Memory" and plan.phase in (Phase.UPGRADING, Phase.RESTARTING)
+            kept = not wanted or rolled
+            self.check(kept or self._is_lost(going), "only what is lost is replaced", etcd.members[going])
 
     def _is_lost(self, member_id: int) -> bool:
         """Is there no pod, on a node that is well, that has its data or may get it back?"""
@@ -90,6 +109,45 @@ class Invariants:
 
     # -- an effect
 
+    def applies(self, cluster: Cluster, manifest: Manifest, status: Mapping[str, Any]) -> None:
+        """Before it is there."""
+        before = self.kubernetes.objects.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
+        if manifest["kind"] != "StatefulSet" or before is None:
+            return
+        claims = [each["spec"].get("volumeClaimTemplates") for each in (before, manifest)]
+        self.check(claims[0] == claims[1], "what makes claims is not changed in place", claims)
+        old, new = (of_image(each["spec"]["template"]["spec"]["containers"][0]["image"]) for each in (before, manifest))
+        if old != new and status.get("clusterID"):
+            noted = status.get("upgrade") or {}
+            # Or the version was edited before the first quorum, when there was nothing to take a snapshot of.
+            self._releases(new, needed=cluster.upgrade.snapshot and bool(noted.get("snapshot")))
+
+    def _releases(self, version: str, *, needed: bool) -> None:
+        """From here on pods that restart run another version."""
+        running = [process.version for member in self.etcd.voters if (process := self.etcd.process(member.id))]
+        far = [each for each in running if abs(parse(each).minor - parse(version).minor) > 1]
+        self.check(not far, "no minor version is skipped", (running, version))
+        down = parse(version).minor < self.etcd.agreed
+        self.check(not down, "nobody goes below what etcd has agreed on", (self.etcd.agreed, version))
+        phases = [each.get("status", {}).get("phase") for each in self.kubernetes.backups.values()]
+        self.check("Succeeded" in phases or not needed, "nobody moves without a snapshot", version)
+
+    def restarts(self, pod: Pod) -> None:
+        """In the moment in which a roll deletes a pod."""
+        etcd = self.etcd
+        own = next((member for member in etcd.voters if member.name == pod.name), None)
+        others = [member for member in etcd.voters if member is not own]
+        down = [m.name for m in others if not (process := etcd.process(m.id)) or not etcd.serves(process)]
+        silent = own is None or not (process := etcd.process(own.id)) or not etcd.serves(process)
+        left = len(others) - len(down)
+        self.check(not down or silent, "a roll restarts nobody while another is down", (pod.name, down))
+        self.check(not silent or left >= quorum(len(etcd.voters)), "a roll never costs the quorum", (pod.name, down))
+        leads = own is not None and own.id == etcd.leader and bool(others)
+        self.check(not leads, "who leads hands over before it restarts", pod.name)
+        pods = [self.kubernetes.pods.get(member.name) for member in others]
+        going = [other.name for other in pods if other and other.deleting is not None]
+        self.check(silent or not going, "a roll restarts one at a time", (pod.name, going))
+
     def applied(self, manifest: Manifest, status: Mapping[str, Any]) -> None:
         if manifest["kind"] == "ConfigMap" and status.get("clusterID"):
             opened = [name for name, text in manifest["data"].items() if 'initial-cluster-state: "new"' in text]
@@ -105,7 +163,7 @@ class Invariants:
         self._no_voters("a voter's claim is never deleted", claim.name.removeprefix("data-"), claim.volume.data)
 
     def deletes_pod(self, pod: Pod, status: Mapping[str, Any]) -> None:
-        if status.get("clusterID"):
+        if status.get("clusterID") and pod.started:
             self._no_voters("a voter's pod is never deleted by force", pod.name, pod.volume.data)
 
     def _no_voters(self, what: str, pod: str, data: Any) -> None:

@@ -15,11 +15,13 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_na
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import TEMPLATE_HASH, UID_LABEL
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.versions import of_image, parse
 
-from .etcd import CLUSTER_ID, REMOVED, Data, Etcd, Process, Volume
+from .etcd import CLUSTER_ID, REMOVED, Data, Etcd, Process, ViolationError, Volume
 
 _EVICTION = 300  # seconds until the pods of a node that is not heard of are deleted
 _BACK_OFF = 5  # seconds until a container that ended is started again
+MISSING = ("3.6.99", "3.7.99")  # versions of which there is no image
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -40,6 +42,8 @@ class Claim:
     volume: Volume = field(default_factory=Volume)
     node: str = ""  # where its volume is, once a pod used it
     deleting: bool = False
+    wanted: str = "1Gi"
+    size: str = "1Gi"
 
 
 @dataclass
@@ -48,6 +52,7 @@ class Pod:
     uid: str
     created: int
     template_hash: str
+    version: str
     claim: Claim | None
     volume: Volume  # the claim's, or its own
     node: str = ""
@@ -71,13 +76,32 @@ class Kubernetes:
     pods: dict[str, Pod] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    backups: dict[str, Manifest] = field(default_factory=dict)
+    failing: bool = False  # snapshots can't be taken
+    expandable: bool | None = True
     _uids: int = 0
 
     # -- what happens by itself
 
     def moves(self) -> list[Callable[[], None]]:
         of_pods = (move for pod in self.pods.values() for move in self._of(pod))
-        return [*self._controller(), *self._claims_end(), *of_pods]
+        return [*self._controller(), *self._claims_end(), *self._claims_grow(), *self._backups_end(), *of_pods]
+
+    def _backups_end(self) -> list[Callable[[], None]]:
+        running = [backup for backup in self.backups.values() if "status" not in backup]
+        return [partial(self._backed_up, backup) for backup in running]
+
+    def _backed_up(self, backup: Manifest) -> None:
+        """It is taken if somebody serves."""
+        taken = not self.failing and self.etcd.leading is not None
+        done = {"clusterID": f"{CLUSTER_ID:x}", "completionTime": moment(self.now).isoformat()}
+        backup["status"] = {"phase": "Succeeded", **done} if taken else {"phase": "Failed", "message": "It is full."}
+
+    def _claims_grow(self) -> list[Callable[[], None]]:
+        return [partial(self._grow, claim) for claim in self.claims.values() if claim.size != claim.wanted]
+
+    def _grow(self, claim: Claim) -> None:
+        claim.size = claim.wanted
 
     def _controller(self) -> list[Callable[[], None]]:
         """The StatefulSet's: pods that are missing are made, those above `replicas` go."""
@@ -102,13 +126,15 @@ class Kubernetes:
         if templates := stateful_set["spec"].get("volumeClaimTemplates"):
             claim = self._claimed(name, templates[0])
         self._uids += 1
-        template_hash = stateful_set["spec"]["template"]["metadata"]["annotations"][TEMPLATE_HASH]
+        template = stateful_set["spec"]["template"]
+        template_hash = template["metadata"]["annotations"][TEMPLATE_HASH]
+        version = of_image(template["spec"]["containers"][0]["image"])
         volume = claim.volume if claim else Volume()
-        self.pods[name] = Pod(name, f"{name}-{self._uids}", self.now, template_hash, claim, volume)
+        self.pods[name] = Pod(name, f"{name}-{self._uids}", self.now, template_hash, version, claim, volume)
 
     def _claimed(self, name: str, template: Manifest) -> Claim:
-        uid = template["metadata"]["labels"][UID_LABEL]
-        return self.claims.setdefault(f"data-{name}", Claim(f"data-{name}", uid))
+        uid, size = template["metadata"]["labels"][UID_LABEL], template["spec"]["resources"]["requests"]["storage"]
+        return self.claims.setdefault(f"data-{name}", Claim(f"data-{name}", uid, wanted=size, size=size))
 
     def _claim_anew(self, pod: Pod, stateful_set: Manifest) -> None:
         pod.claim = self._claimed(pod.name, stateful_set["spec"]["volumeClaimTemplates"][0])
@@ -136,7 +162,8 @@ class Kubernetes:
         if pod.deleting is not None:
             return [partial(self._end, pod)]
         if pod.process is None:
-            return [partial(self._start, pod)] if self.now - pod.ended >= _BACK_OFF else []
+            able = pod.version not in MISSING and self.now - pod.ended >= _BACK_OFF
+            return [partial(self._start, pod)] if able else []
         return [partial(self.crash, pod, 1, REMOVED)] if self._is_removed(pod.process.data) else []
 
     def _is_removed(self, data: Data) -> bool:
@@ -164,7 +191,8 @@ class Kubernetes:
         if text is None:
             self.crash(pod, 1, "read /etc/etcd/etcd.yaml: is a directory")
             return
-        found = self.etcd.start(pod.name, text, pod.volume, self.now)
+        self.read(pod, text)
+        found = self.etcd.start(pod.name, text, pod.volume, self.now, pod.version)
         if isinstance(found, str):
             self.crash(pod, 1, found)
         else:
@@ -178,6 +206,12 @@ class Kubernetes:
         if pod.process is not None:
             self.etcd.stop(pod.process)
             pod.process = None
+
+    def read(self, pod: Pod, text: str) -> None:
+        """Options by a name that this version does not know are as good as not given."""
+        minor, short = parse(pod.version).minor, "\ncorrupt-check-time:" in text
+        if "corrupt-check-time:" in text and (minor == 5) == short and minor != 6:
+            raise ViolationError(f"a file is for the version that reads it: {pod.name} has {pod.version}\n{text}")
 
     # -- what others do
 

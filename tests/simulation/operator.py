@@ -6,20 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import planner, reporting
+from ansible_collections.etcdops.etcd.plugins.module_utils import planner, reporting, roll
 from ansible_collections.etcdops.etcd.plugins.module_utils import status as told
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, EtcdError, Member
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import decide
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Observed
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Step
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.versions import of_image, parse
 from ansible_collections.etcdops.etcd.plugins.modules import etcdcluster_member
 
 from . import eyes, role
 from .etcd import read
 from .invariants import Invariants
-from .kubernetes import Kubernetes
+from .kubernetes import Kubernetes, moment
 
 
 class CrashError(Exception):
@@ -75,22 +76,87 @@ class Operator:
     def _module(self, cluster: Cluster, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "kube_apply":
             for manifest in arguments["objects"]:
-                self._apply(manifest)
+                self._apply(cluster, manifest)
         elif name == "kube_delete":
             for each in arguments["names"]:
-                if arguments["kind"] == "PersistentVolumeClaim":
-                    self._delete_claim(each)
-                else:
-                    self._delete_pod(each, force=arguments.get("force", False))
+                self._delete(arguments["kind"], each, force=arguments.get("force", False))
         elif name == "etcdcluster_member":
             return self._member(cluster, {"pod": None, "id": None, **arguments})
+        elif name == "etcdcluster_restart":
+            return self._restart(arguments)
+        elif name == "etcdcluster_downgrade":
+            return self._downgrade(arguments["version"])
         return {}
 
-    def _apply(self, manifest: Manifest) -> None:
-        key = f"{manifest['kind']}/{manifest['metadata']['name']}"
-        self.before_effect(f"apply {key} {_summary(manifest)}")
-        self.kubernetes.objects[key] = manifest
-        self.invariants.applied(manifest, self.status)
+    def _apply(self, cluster: Cluster, manifest: Manifest) -> None:
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        self.before_effect(f"apply {kind}/{name} {_summary(manifest)}")
+        if kind == "PersistentVolumeClaim":
+            if claim := self.kubernetes.claims.get(name):
+                claim.wanted = manifest["spec"]["resources"]["requests"]["storage"]
+        elif kind == "EtcdBackup":
+            created = {"creationTimestamp": moment(self.kubernetes.now).isoformat()}
+            made = {**manifest, "metadata": manifest["metadata"] | created}
+            self.kubernetes.backups.setdefault(name, made)
+        else:
+            self.invariants.applies(cluster, manifest, self.status)
+            self.kubernetes.objects[f"{kind}/{name}"] = manifest
+            self.invariants.applied(manifest, self.status)
+
+    def _delete(self, kind: str, name: str, *, force: bool) -> None:
+        match kind:
+            case "PersistentVolumeClaim":
+                self._delete_claim(name)
+            case "EtcdBackup":
+                self.before_effect(f"delete backup {name}")
+                self.kubernetes.backups.pop(name, None)
+            case "StatefulSet":  # without its pods
+                self.before_effect(f"delete StatefulSet {name}")
+                self.kubernetes.objects.pop(f"StatefulSet/{name}", None)
+            case _:
+                self._delete_pod(name, force=force)
+
+    def _restart(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """As etcdcluster_restart does it: ask all again, hand leadership over, delete the pod that is meant."""
+        name, lead = arguments["pod"], int(arguments["lead"] or "0", 16)
+        self.before_effect(f"restart {name}")
+        etcd = self.kubernetes.etcd
+        voters = [self._voter(member) for member in etcd.voters]
+        try:
+            if etcd.leading is None:
+                raise ValueError("the cluster has no quorum")
+            heir = roll.gate(voters, name, lead)
+        except ValueError as error:
+            self.invariants.say(f"  refused: {error}")
+            self.refused = True
+            return {"refused": str(error)}
+        if heir:
+            self.invariants.say(f"  {heir.name} leads")
+            etcd.leader, etcd.term = heir.id, etcd.term + 1
+        pod = self.kubernetes.pods.get(name)
+        if pod and pod.uid == arguments["uid"]:
+            self.invariants.restarts(pod)
+            self.kubernetes.delete_pod(pod)
+        return {"refused": ""}
+
+    def _voter(self, member: Member) -> roll.Voter:
+        etcd, process = self.kubernetes.etcd, self.kubernetes.etcd.process(member.id)
+        pod = self.kubernetes.pods.get(process.pod) if process else None
+        serves = process is not None and pod is not None and pod.deleting is None and etcd.serves(process)
+        log = process.data.log if process else 0
+        return roll.Voter(member.id, member.name, serves, log, member.id == etcd.leader)
+
+    def _downgrade(self, version: str) -> dict[str, Any]:
+        self.before_effect(f"downgrade {version or 'cancelled'}")
+        minor = parse(version).minor if version else 0
+        try:
+            if self.kubernetes.etcd.downgrade != minor:
+                self.kubernetes.etcd.prepare(minor)
+        except EtcdError as error:
+            self.invariants.say(f"  refused: {error}")
+            self.refused = True
+            return {"refused": str(error)}
+        return {"refused": ""}
 
     def _delete_claim(self, name: str) -> None:
         self.before_effect(f"delete claim {name}")
@@ -139,7 +205,10 @@ class Operator:
 
 def _summary(manifest: Manifest) -> str:
     if manifest["kind"] == "StatefulSet":
-        return f"replicas={manifest['spec']['replicas']}"
+        image = manifest["spec"]["template"]["spec"]["containers"][0]["image"]
+        return f"replicas={manifest['spec']['replicas']} {of_image(image)}"
+    if manifest["kind"] != "ConfigMap":
+        return ""
     return " ".join(f"{name.removesuffix('.yaml')}:{_kind(text)}" for name, text in manifest.get("data", {}).items())
 
 

@@ -14,15 +14,21 @@ from ansible_collections.etcdops.etcd.plugins.module_utils import config, manife
 from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Step
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster, Storage, TlsSpec
+from ansible_collections.etcdops.etcd.plugins.module_utils.quantity import parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster, Storage, TlsSpec, UpgradeSpec
+from ansible_collections.etcdops.etcd.plugins.module_utils.versions import parse as parse_version
 
 from .etcd import Etcd, ViolationError
 from .faults import Faults
 from .invariants import Invariants
-from .kubernetes import Kubernetes, Node
+from .kubernetes import MISSING, Claim, Kubernetes, Node
 from .operator import CrashError, Operator
 
 _ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "edit": 2}
+# Some with an image that does not exist, some that can't be reached.
+_VERSIONS = {"3.5.20": 1, "3.5.35": 3, "3.6.16": 5, "3.6.17": 3, "3.6.99": 1, "3.7.3": 5, "3.7.99": 1}
+_MOVING = (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING, Phase.SCALING, Phase.REPAIRING)
+_PERSON = ("VersionRefused", "UpgradeWaits", "RollStopped", "CannotRestart")
 _ROUNDS = 150  # within which a cluster without more faults must be whole
 
 
@@ -35,17 +41,23 @@ class World:
     faults: Faults
     operator: Operator = field(init=False)
     calm: bool = False  # no more faults
+    specs: list[Cluster] = field(default_factory=list)  # all that were asked for
 
     @classmethod
     def make(cls, seed: int) -> World:
         random = Random(seed)  # noqa: S311
         storage = Storage("Memory" if random.random() < 0.15 else "Persistent")
         size = random.choices([1, 2, 3, 4, 5, 7], [2, 1, 8, 1, 3, 1])[0]
-        cluster = Cluster("e", "default", "uid-1", 1, size, "3.6.16", storage=storage, tls=TlsSpec("Disabled"))
+        version = random.choices(["3.5.35", "3.6.16", "3.7.3"], [3, 5, 2])[0]
+        options = {"extra": {"corrupt-check-time": "1h"}} if random.random() < 0.3 else {}
+        cluster = Cluster(
+            "e", "default", "uid-1", 1, size, version, storage=storage, tls=TlsSpec("Disabled"), options=options
+        )
         nodes = {f"node-{number}": Node() for number in range(4)}
         kubernetes = Kubernetes(random, Etcd(random), cluster, nodes=nodes)
         invariants = Invariants(kubernetes)
         world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say))
+        world.specs.append(cluster)
         world.operator = Operator(kubernetes, invariants, world._before_effect)
         return world
 
@@ -95,11 +107,34 @@ class World:
         self.invariants.say(what)
 
     def _edit(self) -> None:
-        size, paused = self.random.choices([0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 1, 5, 2, 4, 1, 1])[0], False
-        if self.random.random() < 0.1:
-            size, paused = self.cluster.size, True
-        self.cluster = replace(self.cluster, size=size, paused=paused, generation=self.cluster.generation + 1)
-        self.invariants.say(f"edit: size {size}{', paused' if paused else ''}")
+        """Anything at any time, also what admission would refuse: it may not have been there."""
+        random, cluster = self.random, self.cluster
+        changes: dict[str, Any] = {"paused": False}
+        match random.choices(["size", "version", "options", "upgrade", "storage", "paused"], [6, 6, 3, 1, 2, 1])[0]:
+            case "size":
+                changes["size"] = random.choices([0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 1, 5, 2, 4, 1, 1])[0]
+            case "version":
+                version = random.choices(list(_VERSIONS), list(_VERSIONS.values()))[0]
+                # Nobody has told yet what runs: before the first quorum there is no way to go, only a patch.
+                patch = parse_version(version).minor == parse_version(cluster.version).minor
+                changes["version"] = version if patch or self.operator.status.get("clusterID") else cluster.version
+            case "options":
+                changes["options"] = random.choice([{}, {"logLevel": "debug"}, {"extra": {"corrupt-check-time": "1h"}}])
+            case "upgrade":
+                changes["upgrade"] = UpgradeSpec(random.random() < 0.5, random.random() < 0.8)
+            case "storage":
+                sizes = [size for size in ("1Gi", "2Gi", "3Gi") if parse(size) >= parse(cluster.storage.size)]
+                changes["storage"] = replace(cluster.storage, size=random.choice(sizes))
+            case "paused":
+                changes["paused"] = True
+        self._change(**changes)
+
+    def _change(self, **changes: Any) -> None:
+        self.cluster = replace(self.cluster, generation=self.cluster.generation + 1, **changes)
+        self.kubernetes.cluster = self.cluster
+        self.specs.append(self.cluster)
+        told = ", ".join(f"{name} {value}" for name, value in changes.items())
+        self.invariants.say(f"edit: {told}")
 
     # -- the end
 
@@ -108,8 +143,7 @@ class World:
         self.calm = True
         self.invariants.say("no more faults")
         if self.cluster.paused or self.cluster.size == 0:
-            generation = self.cluster.generation + 1
-            self.cluster = replace(self.cluster, size=self.cluster.size or 3, paused=False, generation=generation)
+            self._change(size=self.cluster.size or 3, paused=False)
         self.faults.mend()
         quiet = 0
         for _ in range(_ROUNDS):
@@ -117,10 +151,44 @@ class World:
             self._settle()
             quiet = quiet + 1 if self.operator.run(self.cluster) else 0
             last = self.operator.last
-            if quiet >= 2 and last and last.reason not in ("JoinFailed", "Starting"):
+            if quiet >= 2 and self._put_right():
+                quiet = 0
+            moving = last and last.phase in _MOVING
+            if quiet >= 2 and last and not moving and last.reason not in ("JoinFailed", "Starting"):
                 break
             self.kubernetes.now += 60 if quiet else 6
         self._judge()
+
+    def _put_right(self) -> bool:
+        """Is something asked for that can't be? A person reads the message, and asks for something else."""
+        last = self.operator.last
+        if last is None:
+            return False
+        if last.reason not in _PERSON and "ImagePull" not in last.message:
+            return False
+        if last.reason == "CannotRestart" or "in memory" in last.message:
+            self._change(size=3)
+            return True
+        running = [process.version for process in self.kubernetes.etcd.connected]
+        if last.reason == "RollStopped" and self._set_back():
+            return True
+        if not running and self.operator.status.get("clusterID"):  # back to what was before
+            known = [spec.version for spec in self.specs if spec.version not in MISSING]
+            self._change(version=self.operator.status.get("upgrade", {"from": known[-1]})["from"])
+        else:
+            self._change(version=max(running, key=parse_version, default="3.6.16"))
+        return True
+
+    def _set_back(self) -> bool:
+        """The spec becomes what most of those that serve were made of."""
+        pods = [self.kubernetes.pods.get(process.pod) for process in self.kubernetes.etcd.connected]
+        hashes = [pod.template_hash for pod in pods if pod]
+        before = max(sorted(hashes), key=hashes.count, default="")
+        for spec in self.specs:
+            if self._settings(spec) == before and before != self._settings(self.cluster):
+                self._change(version=spec.version, options=spec.options)
+                return True
+        return False
 
     def _settle(self) -> None:
         """All that can happen at this moment happens."""
@@ -146,9 +214,20 @@ class World:
             "claims": claims == ({f"data-{name}" for name in names} if cluster.storage.type == "Persistent" else set()),
             "phase": plan.phase is Phase.RUNNING and plan.step is Step.IDLE,
             "status": self.operator.status["readyMembers"] == self.operator.status["size"] == cluster.size,
+            "version": {process.version for process in etcd.connected} == {cluster.version},
+            "settings": {pod.template_hash for pod in kubernetes.pods.values()} == {self._settings(cluster)},
+            "upgrade": self.operator.status.get("upgrade", {"completed": "never"})["completed"] is not None,
+            "room": not [claim for claim in kubernetes.claims.values() if self._is_small(claim)],
         }
         wrong = [what for what, right in whole.items() if not right]
         check(not wrong, f"the cluster becomes whole, but for {', '.join(wrong)}", plan)
+
+    def _is_small(self, claim: Claim) -> bool:
+        small = parse(claim.size) < parse(self.cluster.storage.size)
+        return small and not claim.deleting and self.cluster.storage.type == "Persistent"
+
+    def _settings(self, cluster: Cluster) -> str:
+        return str(manifests.pod_template(cluster)["metadata"]["annotations"][manifests.TEMPLATE_HASH])
 
     def _could_have_quorum(self) -> bool:
         intact = [member for member in self.kubernetes.etcd.voters if self.faults.intact(member.id)]
@@ -184,7 +263,8 @@ def _remembering() -> Iterator[None]:
 
 
 def _once(make: Callable[..., Any], cluster: Cluster, *arguments: Any) -> Any:
-    key = (make.__name__, cluster.storage.type, str(arguments))
+    known = (cluster.storage, cluster.version, cluster.options)
+    key = (make.__name__, str(known), str(arguments))
     if key not in _MADE:
         _MADE[key] = make(cluster, *arguments)
     return _MADE[key]

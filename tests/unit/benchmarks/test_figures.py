@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import figures
-from benchmarks.figures import Cost, Idle, Membership, Stage
+from benchmarks.figures import Cost, Idle, Membership, Stage, Upgrade, Writing
 
 
 def _idle(memory_mib: float, quiet_looks: float = 0) -> Idle:
@@ -78,3 +78,20 @@ def test_membership_is_measured_in_pods_and_gaps_by_the_worst() -> None:
     assert [found[f"{name}_ratio"] for name in ("pod", "data", "grow", "shrink")] == pytest.approx([1.2, 2.5, 2.5, 0.5])
     assert found["leader_gap_s"] == 1.9
     assert found["follower_gap_by_hand_s"] == 0.15
+
+
+def test_an_upgrade_is_measured_in_pods_and_what_clients_see_by_the_worst() -> None:
+    seen = Upgrade(
+        pod_by_hand_s=(2.5, 2.0),
+        follower_by_hand=(Writing(0.1, 1), Writing(0.2, 0)),
+        leader_by_hand=(Writing(0.5, 3), Writing(0.3, 4)),
+        upgrade_s=(12.0, 14.0),
+        roll_s=(8.0, 7.0),
+        upgrade=(Writing(0.4, 2), Writing(0.6, 1)),
+    )
+    found = figures.upgrade(seen)
+    assert found["roll_ratio"] == pytest.approx(3.5)
+    assert found["upgrade_ratio"] == pytest.approx(6)
+    assert (found["gap_s"], found["failed"]) == (0.6, 2)
+    assert (found["follower_by_hand_gap_s"], found["leader_by_hand_gap_s"]) == (0.2, 0.5)
+    assert found["by_hand_failed"] == 5

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from benchmarks import chart, figures, report, results
-from benchmarks.figures import Cost, Idle, Membership, Stage
+from benchmarks.figures import Cost, Idle, Membership, Stage, Upgrade, Writing
 from sandbox.errors import SandboxError
 
 IDLE = Idle(300, 45, 0.2, 0, 0.25, 150, 200, machine_busy_percent=40)
 STAGES = [Stage(count, 2.0 * count, IDLE, (0.5,)) for count in (1, 10, 50)]
 SETTLED = figures.settled_reconcile(Cost(1.5, 1.8, 200), Cost(0.25, 0.3, 160))
 MEMBERSHIP = figures.membership(Membership((2.0,), (2.2,), (5.0,), (5.5,), (1.8,), (1.6,), (1.7,), (0.1,), (0.1,)))
+WRITING = (Writing(0.2, 1),)
+UPGRADE = figures.upgrade(Upgrade((2.0,), WRITING, WRITING, (12.0,), (7.0,), WRITING))
 BY_HAND = {"by_hand_s": 3.0, "operator_s": 4.5, "ratio": 1.5}
 
 
@@ -26,6 +28,7 @@ WHOLE = _results(
     apply_to_healthy=BY_HAND,
     ten_at_once=BY_HAND,
     membership=MEMBERSHIP,
+    upgrade=UPGRADE,
     **figures.growth(figures.STAGES, STAGES),
 )
 

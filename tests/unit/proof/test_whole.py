@@ -11,7 +11,9 @@ from proof.seen import Etcd, Pod, Seen
 
 NAMES = ["a-0", "a-1", "a-2"]
 IDS = dict(zip("123", NAMES, strict=True))
-ETCD = Etcd("c1", voters=IDS, learners={}, leader="1", hashes=dict.fromkeys("123", 42))
+ETCD = Etcd(
+    "c1", IDS, learners={}, leader="1", hashes=dict.fromkeys("123", 42), versions=dict.fromkeys("123", "3.6.16")
+)
 
 
 def _file(name: str, *others: str) -> str:
@@ -23,10 +25,12 @@ def _pod(name: str) -> Pod:
     return Pod(name, f"uid of {name}", "node-1", ready=True, deleting=False, restarts=0, container="")
 
 
+SPEC = {"size": 3, "version": "3.6.16"}
 STATUS: dict[str, Any] = {
     "phase": "Running",
     "observedGeneration": 2,
     "clusterID": "c1",
+    "version": "3.6.16",
     "size": 3,
     "readyMembers": 3,
     "conditions": [{"type": "Progressing", "status": "False"}],
@@ -35,7 +39,7 @@ STATUS: dict[str, Any] = {
 
 
 def _resource(**status: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "a", "generation": 2}, "spec": {"size": 3}, "status": STATUS | status}
+    return {"metadata": {"name": "a", "generation": 2}, "spec": SPEC, "status": STATUS | status}
 
 
 WHOLE = Seen(
@@ -50,7 +54,7 @@ WHOLE = Seen(
 
 def test_all_is_well() -> None:
     assert whole.wrong(WHOLE) == []
-    memory = replace(WHOLE, resource=_resource() | {"spec": {"size": 3, "storage": {"type": "Memory"}}}, claims=())
+    memory = replace(WHOLE, resource=_resource() | {"spec": SPEC | {"storage": {"type": "Memory"}}}, claims=())
     assert whole.wrong(memory) == []
 
 
@@ -79,6 +83,8 @@ def test_all_is_well() -> None:
         (replace(WHOLE, resource=_resource(readyMembers=2)), "readyMembers 2"),
         (replace(WHOLE, resource=_resource(members=STATUS["members"][:2])), "roles"),
         (replace(WHOLE, resource=_resource(clusterID="c2")), "status.clusterID is c2"),
+        (replace(WHOLE, resource=_resource(version="3.5.35")), "status.version 3.5.35"),
+        (replace(WHOLE, etcd=replace(ETCD, versions={**ETCD.versions, "2": "3.5.35"})), "{'2': '3.5.35'}"),
         (replace(WHOLE, etcd=None), "not every member answers"),
         (replace(WHOLE, etcd=replace(ETCD, learners={"4": "a-3"})), "learners"),
         (replace(WHOLE, etcd=replace(ETCD, voters={**IDS, "4": "b-0"})), "voters"),

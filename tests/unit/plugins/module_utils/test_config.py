@@ -56,7 +56,7 @@ def test_quantities(text: str, number: int) -> None:
     assert quantity.parse(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "Gi", "1Xi", "one"])
+@pytest.mark.parametrize("text", ["", "Gi", "1Xi", "one", "3.6.16", "."])
 def test_not_quantities(text: str) -> None:
     with pytest.raises(ValueError, match="not a quantity"):
         quantity.parse(text)

@@ -15,7 +15,7 @@ def _for_team(seen: Observed, size: int = 3, **change: Any) -> dict[str, Manifes
     cluster = replace(CLUSTER, size=size)
     team = gather(cluster, seen)
     assert team
-    return {manifest["kind"]: manifest for manifest in desired.for_team(cluster, seen, team, **change)}
+    return {manifest["kind"]: manifest for manifest in desired.for_team(cluster, seen, team, desired.Change(**change))}
 
 
 def _open(made: dict[str, Manifest]) -> dict[str, int]:

@@ -288,6 +288,6 @@ def test_a_missing_storage_class_and_a_broken_secret_are_refused() -> None:
 
 
 def test_what_kubernetes_refuses_is_said_and_not_tried() -> None:
-    refused = rejected(plan(CLUSTER, _nothing()), "spec.affinity is invalid")
+    refused = rejected(CLUSTER, plan(CLUSTER, _nothing()), "spec.affinity is invalid")
     assert (refused.phase, refused.step, refused.apply) == (Phase.UNSUPPORTED, Step.IDLE, ())
     assert "spec.affinity is invalid" in refused.message

@@ -16,7 +16,9 @@ from ansible_collections.etcdops.etcd.plugins.modules import (
     etcd_restore,
     etcd_snapshot,
     etcd_snapshot_info,
+    etcdcluster_downgrade,
     etcdcluster_member,
+    etcdcluster_restart,
 )
 
 from ..etcds import Cluster
@@ -29,7 +31,9 @@ MODULES = [
     etcd_restore,
     etcd_snapshot,
     etcd_snapshot_info,
+    etcdcluster_downgrade,
     etcdcluster_member,
+    etcdcluster_restart,
 ]
 FRAGMENTS = {
     "etcdops.etcd.etcd": etcd.ModuleDocFragment.DOCUMENTATION,

@@ -1,0 +1,78 @@
+"""A cluster whose members are asked often, by the operator or made by hand alike."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError, Tls, ask_all
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, Manifest
+
+from sandbox.errors import SandboxError
+from sandbox.run import wait_for
+
+from . import clusters
+from .kube import TIMEOUT, api, is_whole, read_tls, wait_for_all
+
+NAME = "bench"
+
+
+@dataclass(frozen=True)
+class Members:
+    kube: Kube
+    tls: Tls
+    where: str
+
+    def pods(self) -> list[Manifest]:
+        return self.kube.list("Pod", self.where, f"etcdops.dev/cluster={NAME}")
+
+    def clients(self, pods: list[Manifest]) -> list[Client]:
+        return [
+            Client(Endpoint(f"https://{name}.{NAME}-peers.{self.where}.svc:2379", address), self.tls, timeout=2)
+            for name, address in ((pod["metadata"]["name"], pod["status"].get("podIP")) for pod in pods)
+            if address
+        ]
+
+    def are_whole(self, size: int, gone: str = "") -> bool:
+        """Do `size` voters serve, each in a pod of its own, and none in the pod that has the uid `gone`?"""
+        pods = self.pods()
+        clients = self.clients(pods)
+        if len(clients) != size or len(pods) != size or any(pod["metadata"]["uid"] == gone for pod in pods):
+            return False
+        return all(not isinstance(answer, EtcdError) and answer for answer in ask_all(clients, is_whole(size)))
+
+    def leader_and_follower(self) -> tuple[Manifest, Manifest]:
+        pods = self.pods()
+        for pod, answer in zip(pods, ask_all(self.clients(pods), _leads), strict=True):
+            if answer is True:
+                return pod, next(other for other in pods if other is not pod)
+        raise SandboxError(f"No member of {self.where}/{NAME} leads.")
+
+
+def members_of(where: str) -> Members:
+    with tempfile.TemporaryDirectory() as folder:
+        return Members(api(), read_tls(Path(folder) / "tls", where, NAME), where)
+
+
+def settled(where: str) -> None:
+    wait_for_all(where, [NAME], "settled", clusters.is_settled)
+
+
+def _leads(client: Client) -> bool:
+    with client:
+        status = client.status()
+        return status.leader_id == status.member_id
+
+
+def delete_pod(members: Members, *, with_claim: bool = False, leader: bool = False) -> float:
+    """Seconds from deleting a follower's pod, or the leader's, and its claim, until three voters serve."""
+    victim = members.leader_and_follower()[0 if leader else 1]
+    name, uid = victim["metadata"]["name"], victim["metadata"]["uid"]
+    started = time.monotonic()
+    if with_claim:
+        members.kube.delete("PersistentVolumeClaim", members.where, f"data-{name}")
+    members.kube.delete("Pod", members.where, name, uid)
+    wait_for(f"{name} to be back", lambda: members.are_whole(3, gone=uid), timeout=TIMEOUT, every=0.05)
+    return time.monotonic() - started
