@@ -109,6 +109,20 @@ def test_events_for_elsewhere_go_the_usual_way() -> None:
     )
 
 
+def test_translations_are_looked_for_once_for_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[tuple[Any, ...]] = []
+    gettext = SimpleNamespace(find=lambda *asked: looked.append(asked))
+    shortcuts.remember_translations(gettext)
+    for language in ("C", "de", "de"):
+        monkeypatch.setenv("LANGUAGE", language)
+        gettext.find("messages", None)
+        gettext.find("messages")
+    assert looked == [("messages", None)] * 2
+    gettext.find("messages", None, ["de"])
+    gettext.find("messages", all=True)
+    assert looked[2:] == [("messages", None, ["de"], False), ("messages", None, None, True)]
+
+
 def test_a_dead_worker_is_noticed(playbooks: Warm, tmp_path: Path) -> None:
     role = make_role(tmp_path / "roles/dying", "- name: Die\n  die:\n")
     (role / "action_plugins").mkdir()
