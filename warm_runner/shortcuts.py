@@ -43,12 +43,12 @@ def remember_translations(gettext: Any) -> None:
     stock_find = gettext.find
 
     @functools.cache
-    def known(domain: Any, folder: Any, *_environment: str | None) -> Any:
-        return stock_find(domain, folder)
+    def known(domain: Any, folder: Any, *_environment: str | None) -> tuple[str, ...]:
+        return tuple(stock_find(domain, folder, None, True))
 
     def find(domain: Any, localedir: Any = None, languages: Any = None, all: Any = False) -> Any:  # noqa: A002
-        if languages is None and not all:
-            return known(domain, localedir, *map(os.environ.get, ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")))
+        if languages is None and all:
+            return list(known(domain, localedir, *map(os.environ.get, ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"))))
         return stock_find(domain, localedir, languages, all)
 
     gettext.find = find

@@ -111,16 +111,20 @@ def test_events_for_elsewhere_go_the_usual_way() -> None:
 
 def test_translations_are_looked_for_once_for_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[tuple[Any, ...]] = []
-    gettext = SimpleNamespace(find=lambda *asked: looked.append(asked))
+
+    def look(*asked: Any) -> list[str]:
+        looked.append(asked)
+        return ["file"]
+
+    gettext = SimpleNamespace(find=look)
     shortcuts.remember_translations(gettext)
     for language in ("C", "de", "de"):
         monkeypatch.setenv("LANGUAGE", language)
-        gettext.find("messages", None)
-        gettext.find("messages")
-    assert looked == [("messages", None)] * 2
-    gettext.find("messages", None, ["de"])
-    gettext.find("messages", all=True)
-    assert looked[2:] == [("messages", None, ["de"], False), ("messages", None, None, True)]
+        assert gettext.find("messages", None, None, all=True) == gettext.find("messages", all=True) == ["file"]
+    assert looked == [("messages", None, None, True)] * 2
+    gettext.find("messages", None, ["de"], all=True)
+    gettext.find("messages")
+    assert looked[2:] == [("messages", None, ["de"], True), ("messages", None, None, False)]
 
 
 def test_a_dead_worker_is_noticed(playbooks: Warm, tmp_path: Path) -> None:
