@@ -1,4 +1,4 @@
-"""A forked process that passes for a fresh Python: its streams, its signals and its end."""
+"""A forked process that passes for a fresh Python: its streams, its signals and its end. And scripts without one."""
 
 from __future__ import annotations
 

@@ -39,8 +39,19 @@ def remember_versions(metadata: Any) -> None:
 
 
 def remember_translations(gettext: Any) -> None:
-    """Both programs ask for each word of their help, in each run, whether there is a file with translations."""
-    gettext.find = functools.cache(gettext.find)  # languages come from the environment that a server is started for
+    """Both programs look, in each run and for each word of their help, for a file with translations."""
+    stock_find = gettext.find
+
+    @functools.cache
+    def known(domain: Any, folder: Any, *_environment: str | None) -> tuple[str, ...]:
+        return tuple(stock_find(domain, folder, None, True))
+
+    def find(domain: Any, localedir: Any = None, languages: Any = None, all: Any = False) -> Any:  # noqa: A002
+        if languages is None and all:
+            return list(known(domain, localedir, *map(os.environ.get, ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"))))
+        return stock_find(domain, localedir, languages, all)
+
+    gettext.find = find
 
 
 def be_the_client() -> None:

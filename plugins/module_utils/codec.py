@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 _PIECE = 1 << 20
@@ -62,9 +63,7 @@ def encode(source: Filler, target: Writer, *, compress: bool, recipients: Sequen
             raise StoreError(f"a recipient for encryption is no age public key (age1…): {error}") from error
         pyrage.encrypt_io(source, _Flushing(target), keys)
     else:
-        buffer = memoryview(bytearray(_PIECE))
-        while size := source.readinto(buffer):
-            target.write(buffer[:size])
+        _pour(source, target)
 
 
 def decode(source: Reader, target: Writer, identities: Sequence[str]) -> None:
@@ -83,6 +82,17 @@ def recipients_of(identities: Sequence[str]) -> list[str]:
     import pyrage  # noqa: PLC0415
 
     return [str(each.to_public()) for each in _identities(pyrage, identities)]
+
+
+def _pour(source: Filler, target: Writer) -> None:
+    """Copy, and read the next piece while one is written."""
+    here, there = (memoryview(bytearray(_PIECE)) for _ in range(2))
+    with ThreadPoolExecutor(1) as ahead:
+        reading = ahead.submit(source.readinto, here)
+        while size := reading.result():
+            here, there = there, here
+            reading = ahead.submit(source.readinto, here)
+            target.write(there[:size])
 
 
 def copy(source: Reader, target: Writer) -> None:

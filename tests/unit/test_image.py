@@ -31,6 +31,18 @@ def test_the_warm_runner_loads_what_the_operator_runs() -> None:
     assert sorted(used) == loaded
 
 
+def test_what_needs_no_process_is_there() -> None:
+    found = re.search(r"WARM_RUNNER_TRUSTED=(\S+)", (recipe.REPOSITORY / "Dockerfile").read_text())
+    assert found
+    names = found[1].split(",")
+    modules = [name.removeprefix("etcdops.etcd.") for name in names if name.startswith("etcdops.etcd.")]
+    assert modules
+    for module in modules:
+        assert (recipe.REPOSITORY / f"plugins/modules/{module}.py").exists(), module
+    assert (recipe.REPOSITORY / "roles/etcdcluster/action_plugins/requeue_after.py").exists()
+    assert "requeue_after" in names
+
+
 def test_the_key_follows_content_mode_and_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipe, "REPOSITORY", tmp_path)
     (tmp_path / ".dockerignore").write_text("*\n!role\n")
