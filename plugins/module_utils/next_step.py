@@ -22,6 +22,7 @@ class Outlook:
     order: tuple[str, ...]  # who has yet to restart, in this order
     downgrade: str  # the minor version that etcd must get ready for first; "" for none
     old_log: str  # the minor version whose entries must be out of the logs first; "" for none
+    cluster_version: str  # what the members agree on
 
 
 def voters(found: Survey, target: str = "", going: Collection[str] = ()) -> list[Voter]:
@@ -66,6 +67,7 @@ def outlook(found: Survey, target: str, cluster_version: str, *, allow_downgrade
         order=left,
         downgrade=downgrade_to(running, target, cluster_version),
         old_log="" if moved else drops_log_of(running, target),
+        cluster_version=cluster_version,
     )
 
 

@@ -202,7 +202,13 @@ def _troubles(seats: list[Seat]) -> str:
 def _is_coming(seen: Observed, seat: Seat) -> bool:
     if seat.pod is not None and not seat.pod.deleting:
         return seen.now - seat.pod.created < PATIENCE
-    return seen.unwell_since is None or seen.now - seen.unwell_since < PATIENCE
+    return not _is_unwell_for_long(seen)
+
+
+def _is_unwell_for_long(seen: Observed) -> bool:
+    """Since the roll began, or longer: what was before has other reasons."""
+    since = seen.unwell_since
+    return seen.phase in ROLLING and since is not None and seen.now - since > PATIENCE
 
 
 def _is_stuck(seen: Observed, seat: Seat, pod: Pod) -> bool:
@@ -211,8 +217,8 @@ def _is_stuck(seen: Observed, seat: Seat, pod: Pod) -> bool:
         return False
     if not pod.scheduled or pod.problem or pod.crashed:
         return True
-    long = seen.unwell_since is not None and seen.now - seen.unwell_since > PATIENCE  # no answer that was missed
-    return pod.node is Node.WELL and long and seen.now - pod.created > PATIENCE
+    # An answer may have been missed.
+    return pod.node is Node.WELL and _is_unwell_for_long(seen) and seen.now - pod.created > PATIENCE
 
 
 def _is_behind(voters: Sequence[Voter], voter: Voter) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .config import file_name
 from .etcd import Member
 from .loss import loss, loss_of_claim
 from .observed import Answer, Claim, Observed, Pod
@@ -118,11 +119,13 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
     settings = {pod.template_hash for pod in seen.pods if pod.name in well}
     # Somebody who is slow may know a leader of old: the newest term counts.
     leader = max(((a.status.raft_term, a.status.leader_id) for a in seen.answers.values() if a.status), default=(0, 0))
+    files = seen.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
     seats = []
     for number in sorted(pods | set(ours)):
         name = cluster.pod_name(number)
         pod, claim, member = seen.pod(name), seen.claim(name), ours.get(number)
-        proven = pod is not None and pod.template_hash in settings
+        # Without its file nobody can start, and with the same settings others do.
+        proven = pod is not None and pod.template_hash in settings and file_name(name) in files
         lost = loss_of_claim(pod, claim) if name in well else loss(pod, claim, others_well=proven)
         leads = member is not None and member.id == leader[1]
         seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost, leads))

@@ -181,8 +181,9 @@ class Invariants:
         self.check(ordinal is not None, "a stranger is never touched", change)
         if change.action == "promote":
             name = cluster.pod_name(ordinal or 0)
-            files = self.kubernetes.objects[f"ConfigMap/{cluster.config_map}"]["data"]
-            self.check(is_sealed(cluster, name, files.get(file_name(name), "")), "sealed before it votes", change)
+            files = self.kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
+            text = files.get(file_name(name))  # one that is gone is made anew as a sealed one
+            self.check(text is None or is_sealed(cluster, name, text), "sealed before it votes", change)
 
     def _ours(self, name: str) -> bool:
         claim = self.kubernetes.claims.get(name)

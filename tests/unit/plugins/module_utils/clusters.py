@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils import config, manifests
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Member, MemberList, Status
 from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Answer, Claim, Observed, Pod
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -55,6 +56,14 @@ def running(numbers: Iterable[int] = range(3), *, replicas: int = 3, opened: Ite
         answers={name: answer(number + 1) for number, name in zip(found, names, strict=True)},
         members=MemberList(0xABC, tuple(member(number) for number in found)),
     )
+
+
+def applied(seen: Observed, *plans: Plan) -> Observed:
+    """What is there after the objects of these plans were applied."""
+    objects = dict(seen.objects)
+    for each in plans:
+        objects |= {f"{made['kind']}/{made['metadata']['name']}": made for made in each.apply}
+    return replace(seen, objects=objects)
 
 
 def without(seen: Observed, number: int, **changes: Any) -> Observed:

@@ -1,0 +1,271 @@
+#!/usr/bin/python
+# Apache License 2.0 (see LICENSE)
+"""The way of an etcd cluster to another version, one step at a time."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcd_upgrade
+short_description: Plan and check the next step of an upgrade of etcd
+description:
+  - Tells whether a cluster can go to another version of etcd from what its members really run, who is to restart next,
+    and whether that is safe now. Programs are not replaced and nothing is restarted by this module.
+  - Allowed are later patches and the next minor version, as etcd's maintainers say, and back to the version before as
+    long as one member has not moved.
+  - The playbook C(etcdops.etcd.etcd_upgrade) is an example for etcd on plain machines.
+author: The etcdops authors
+options:
+  version:
+    description: The version to go to, such as V(3.6.16).
+    type: str
+    required: true
+  state:
+    description:
+      - V(planned) only looks.
+      - V(prepared) has etcd ready before the first member restarts with the version, and waits until it is. To go down
+        by a minor version, a downgrade is enabled. To go to 3.7, members drop from their logs what 3.5 has written
+        there, because 3.7 can't read it; for that, a downgrade is enabled and called off again.
+      - V(ready) has O(member) ready to be stopped, which only changes who leads. It is RV(ready) only if no other voter
+        would be missed then.
+    type: str
+    choices: [planned, prepared, ready]
+    default: planned
+  member:
+    description: The name of the member that is about to be stopped, for O(state=ready); the next one if left out.
+    type: str
+  allow_downgrade:
+    description: Whether the cluster may go down, by one minor version at most, when every member has left the version.
+    type: bool
+    default: false
+attributes:
+  check_mode:
+    description: Can run in check_mode and tell what it would do without changing anything.
+    support: full
+  diff_mode:
+    description: Returns details on what has changed in diff mode.
+    support: none
+extends_documentation_fragment:
+  - etcdops.etcd.etcd
+"""
+
+EXAMPLES = r"""
+- name: Can it be upgraded, and who is next?
+  etcdops.etcd.etcd_upgrade:
+    endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
+    version: 3.6.16
+  register: upgrade
+
+- name: Have it ready to be stopped
+  etcdops.etcd.etcd_upgrade:
+    endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
+    version: 3.6.16
+    state: ready
+    member: m1
+  register: turn
+  until: turn.ready
+  retries: 60
+  delay: 1
+"""
+
+RETURN = r"""
+ready:
+  description: Whether the next member, or O(member), may be stopped now.
+  returned: success
+  type: bool
+waits:
+  description: Why not.
+  returned: success
+  type: str
+  sample: "m1 is not restarted: m2 does not serve"
+done:
+  description: Whether every voter runs the version and the cluster has agreed on it.
+  returned: success
+  type: bool
+order:
+  description: Who has yet to restart, by name and in this order, the leader last.
+  returned: success
+  type: list
+  elements: str
+  sample: [m2, m1, m0]
+cluster_version:
+  description: The version that the members agree on.
+  returned: success
+  type: str
+  sample: 3.5.0
+members:
+  description: The members.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Its name.
+      type: str
+      sample: m1
+    version:
+      description: What it runs; empty when it does not answer.
+      type: str
+      sample: 3.5.35
+    healthy:
+      description: Whether it serves.
+      type: bool
+    leader:
+      description: Whether it leads.
+      type: bool
+    done:
+      description: Whether it runs the version and serves.
+      type: bool
+code:
+  description: The gRPC code of the refusal, for example 9 (failed precondition) or 14 (unavailable).
+  returned: when etcd or the module refused
+  type: int
+  sample: 9
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils import roll
+from ansible_collections.etcdops.etcd.plugins.module_utils.change import downgrade, hand_over
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
+    FAILED_PRECONDITION,
+    INVALID_ARGUMENT,
+    UNAVAILABLE,
+    EtcdError,
+    on_any,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.next_step import Outlook, outlook, voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.versions import parse
+
+_PATIENCE = 60.0  # seconds for etcd to get ready; it looks every 4
+
+
+def main() -> None:
+    module = make_module(
+        {
+            "version": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["planned", "prepared", "ready"], "default": "planned"},
+            "member": {"type": "str"},
+            "allow_downgrade": {"type": "bool", "default": False},
+        }
+    )
+    run(module, lambda connection: _work(module, connection))
+
+
+def _work(module: AnsibleModule, connection: Connection) -> Result:
+    _checked(module.params["version"])
+    found, ahead = _look(module, connection)
+    if ahead.refused:
+        raise EtcdError(FAILED_PRECONDITION, ahead.refused)
+    changed = False
+    match module.params["state"]:
+        case "prepared":
+            changed = _prepare(module, connection, found, ahead)
+            if not module.check_mode:
+                found, ahead = _look(module, connection)
+        case "ready":
+            return _turn(module, connection, found, ahead)
+    return _result(module, found, ahead, changed=changed, waits=ahead.waits)
+
+
+def _checked(version: str) -> None:
+    try:
+        parse(version)
+    except ValueError as error:
+        raise EtcdError(INVALID_ARGUMENT, str(error)) from error
+
+
+def _look(module: AnsibleModule, connection: Connection) -> tuple[Survey, Outlook]:
+    found = survey(connection, module.params["endpoints"])
+    if not found.quorum or not found.leader_id:
+        raise EtcdError(UNAVAILABLE, "the cluster has no leader; bring its voters back first")
+    wanted = module.params["version"]
+    return found, outlook(
+        found, wanted, _cluster_version(connection, found), allow_downgrade=module.params["allow_downgrade"]
+    )
+
+
+def _cluster_version(connection: Connection, found: Survey) -> str:
+    return on_any([connection.client(url) for url in found.voter_urls], lambda client: client.cluster_version())
+
+
+def _turn(module: AnsibleModule, connection: Connection, found: Survey, ahead: Outlook) -> Result:
+    """Is it the member's turn, and may it be stopped?"""
+    name = module.params["member"] or (ahead.order[0] if ahead.order else "")
+    waits, changed = ahead.waits, False
+    asked = voters(found, module.params["version"])
+    if name and name not in [voter.name for voter in asked]:
+        raise EtcdError(INVALID_ARGUMENT, f"there is no voter {name}; there are {', '.join(v.name for v in asked)}")
+    if ahead.downgrade:
+        waits = f"etcd is not ready for {ahead.downgrade} yet: use state=prepared first"
+    try:
+        heir = roll.gate(asked, name) if name and not waits else None
+    except ValueError as error:
+        waits, heir = str(error), None
+    if heir:
+        changed = True
+        if not module.check_mode:
+            hand_over(connection, found, next(seen.member for seen in found.members if seen.member.id == heir.id))
+            found, ahead = _look(module, connection)
+    return _result(module, found, ahead, changed=changed, waits=waits)
+
+
+def _prepare(module: AnsibleModule, connection: Connection, found: Survey, ahead: Outlook) -> bool:
+    """Tells whether something had to be done."""
+    wanted = ahead.downgrade or ahead.old_log
+    if not wanted:
+        return False
+    if ahead.waits:
+        raise EtcdError(FAILED_PRECONDITION, f"it is not the moment: {ahead.waits}")
+    if module.check_mode:
+        return True
+    before = ".".join(ahead.cluster_version.split(".")[:2])
+    downgrade(connection, found, wanted)
+    _until(module, connection, wanted)
+    if ahead.old_log and not ahead.downgrade:
+        downgrade(connection, survey(connection, module.params["endpoints"]), "")
+        _until(module, connection, before)
+    return True
+
+
+def _until(module: AnsibleModule, connection: Connection, series: str) -> None:
+    """Wait until every member has agreed on that minor version, and its data is such that this can read it."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        found = survey(connection, module.params["endpoints"])
+        seen = [one for one in found.members if not one.member.is_learner]
+        agreed = {connection.client(one.url).cluster_version() for one in seen if one.healthy}
+        stored = {one.status.storage_version for one in seen if one.status and one.status.storage_version}
+        if all(version.startswith(f"{series}.") for version in agreed | stored):
+            return
+        time.sleep(0.5)
+    raise EtcdError(UNAVAILABLE, f"etcd did not agree on {series} within {_PATIENCE:g} s; is every member well?")
+
+
+def _result(module: AnsibleModule, found: Survey, ahead: Outlook, *, changed: bool, waits: str) -> Result:
+    wanted = module.params["version"]
+    members = [
+        {
+            "name": seen.member.name,
+            "version": seen.status.version if seen.status else "",
+            "healthy": bool(seen.healthy),
+            "leader": seen.member.id == found.leader_id,
+            "done": bool(seen.healthy and seen.status and seen.status.version == wanted),
+        }
+        for seen in found.members
+    ]
+    return {
+        "changed": changed,
+        "ready": not waits and bool(ahead.order),
+        "waits": waits,
+        "done": ahead.done,
+        "order": list(ahead.order),
+        "cluster_version": ahead.cluster_version,
+        "members": members,
+    }
+
+
+if __name__ == "__main__":
+    main()
