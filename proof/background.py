@@ -34,6 +34,7 @@ def start(module: str, folder: Path) -> None:
             start_new_session=True,
         )
     (folder / "pid").write_text(str(process.pid))
+    process.returncode = 0  # it outlives us: nobody here waits for it
 
 
 def end(folder: Path) -> None:

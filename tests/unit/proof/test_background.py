@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proof import background
+from sandbox.errors import SandboxError
+from sandbox.run import wait_for
+
+
+def _log(folder: Path) -> str:
+    return (folder / "log").read_text()
+
+
+def test_it_runs_until_it_is_ended(tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    background.fresh(folder)
+    background.start("tests.unit.proof.waits", folder)
+    wait_for("it to run", lambda: "waiting" in _log(folder), timeout=20, every=0.02)
+    assert background.pid(folder) is not None
+    background.end(folder)
+    assert background.pid(folder) is None
+
+
+def test_one_of_an_earlier_try_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    background.fresh(folder)
+    background.start("tests.unit.proof.waits", folder)
+    wait_for("it to run", lambda: background.pid(folder) is not None, timeout=20, every=0.02)
+    first = (folder / "pid").read_text()
+    background.fresh(folder)
+    assert list(folder.iterdir()) == []
+    wait_for("it to end", lambda: not Path(f"/proc/{first}/cmdline").read_bytes(), timeout=20, every=0.02)
+
+
+def test_one_that_does_not_run_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="never started"):
+        background.end(tmp_path / "none")
+
+
+def test_one_that_failed_is_told_with_its_last_words(tmp_path: Path) -> None:
+    background.fresh(tmp_path / "one")
+    background.start("tests.unit.proof.nowhere", tmp_path / "one")
+    wait_for("it to fail", lambda: background.pid(tmp_path / "one") is None, timeout=20, every=0.02)
+    with pytest.raises(SandboxError, match="No module named"):
+        background.end(tmp_path / "one")
