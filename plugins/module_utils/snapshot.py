@@ -14,7 +14,8 @@ from .etcd import UNAVAILABLE, Endpoint, EtcdError, Tls
 from .http2 import Call
 
 _METHOD = "/etcdserverpb.Maintenance/Snapshot"
-_REMAINING, _BLOB = 2, 3  # fields of SnapshotResponse
+_SIZED = 2  # the wire type of protobuf for what comes with its size
+_REMAINING, _BLOB = 2 << 3, 3 << 3 | _SIZED  # fields of SnapshotResponse
 _DIGEST = hashlib.sha256().digest_size  # a snapshot ends in the sha256 of what precedes it
 
 
@@ -85,30 +86,20 @@ def snapshot(endpoint: Endpoint, tls: Tls, token: str | None) -> Iterator[Stream
 
 
 def _blob(answer: memoryview) -> tuple[int, memoryview]:
-    """How much is left after this, and this."""
-    remaining, blob = 0, answer[:0]
-    for number, value in _fields(answer):
-        if number == _REMAINING and isinstance(value, int):
+    """How much is left after this, and this. In the order of their numbers, as etcd writes fields."""
+    remaining = position = 0
+    while position < len(answer):
+        key = answer[position]
+        value, position = _varint(answer, position + 1)
+        if key == _BLOB:
+            return remaining, answer[position : position + value]
+        if key == _REMAINING:
             remaining = value
-        elif number == _BLOB and not isinstance(value, int):
-            blob = value
-    return remaining, blob
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """The fields of a protobuf message: numbers as int, everything with a length as it is."""
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
-        kind = key & 7
-        value, position = _varint(message, position)
-        if kind == 0:
-            yield key >> 3, value
-        elif kind == 2:
-            yield key >> 3, message[position : position + value]
+        elif key & 7 == _SIZED:
             position += value
-        else:
+        elif key & 7:
             raise EtcdError(UNAVAILABLE, "the member's answer is no snapshot")
+    return remaining, answer[:0]
 
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
