@@ -170,7 +170,7 @@ class World:
             self._change(size=3)
             return True
         running = [process.version for process in self.kubernetes.etcd.connected]
-        if last.reason == "RollStopped" and self._set_back():
+        if last.reason == "RollStopped" and (self._set_back() or self._make_anew()):
             return True
         if not running and self.operator.status.get("clusterID"):  # back to what was before
             known = [spec.version for spec in self.specs if spec.version not in MISSING]
@@ -179,13 +179,22 @@ class World:
             self._change(version=max(running, key=parse_version, default="3.6.16"))
         return True
 
+    def _make_anew(self) -> bool:
+        """What is in memory is gone with its pod, and its member is replaced."""
+        pods = [pod for pod in self.kubernetes.pods.values() if pod.process is None and pod.claim is None]
+        for pod in pods:
+            self.invariants.say(f"a person deletes {pod.name}")
+            self.kubernetes.delete_pod(pod)
+        return bool(pods)
+
     def _set_back(self) -> bool:
         """The spec becomes what most of those that serve were made of."""
         pods = [self.kubernetes.pods.get(process.pod) for process in self.kubernetes.etcd.connected]
         hashes = [pod.template_hash for pod in pods if pod]
         before = max(sorted(hashes), key=hashes.count, default="")
         for spec in self.specs:
-            if self._settings(spec) == before and before != self._settings(self.cluster):
+            back = replace(self.cluster, version=spec.version, options=spec.options)
+            if self._settings(back) == before and before != self._settings(self.cluster):
                 self._change(version=spec.version, options=spec.options)
                 return True
         return False
