@@ -145,6 +145,20 @@ class World:
         if self.cluster.paused or self.cluster.size == 0:
             self._change(size=self.cluster.size or 3, paused=False)
         self.faults.mend()
+        self._until_quiet()
+        # Without faults a cluster goes all the way.
+        while self.random.random() < 0.4 and self._next_minor():
+            self._until_quiet()
+        self._judge()
+
+    def _next_minor(self) -> bool:
+        last, after = self.operator.last, {5: "3.6.17", 6: "3.7.3"}.get(parse_version(self.cluster.version).minor)
+        if last is None or last.phase is not Phase.RUNNING or after is None or self.cluster.version == "3.5.20":
+            return False
+        self._change(version=after)
+        return True
+
+    def _until_quiet(self) -> None:
         quiet = 0
         for _ in range(_ROUNDS):
             self.kubernetes.etcd.write()
@@ -157,7 +171,6 @@ class World:
             if quiet >= 2 and last and not moving and last.reason not in ("JoinFailed", "Starting"):
                 break
             self.kubernetes.now += 60 if quiet else 6
-        self._judge()
 
     def _put_right(self) -> bool:
         """Is something asked for that can't be? A person reads the message, and asks for something else."""

@@ -100,7 +100,7 @@ def _claims_of_members(patch: Patch) -> None:
 
 
 def _new_again(patch: Patch) -> None:
-    def formed(cluster: Cluster, pods: list[str], _opened: Any) -> dict[str, str]:
+    def formed(cluster: Cluster, pods: list[str], *_: Any) -> dict[str, str]:
         return config.forming(cluster, pods)
 
     patch.setattr(config, "formed", formed)
@@ -114,9 +114,11 @@ def _impatient(patch: Patch) -> None:
 
 
 def _adopts(patch: Patch) -> None:
-    def claim(manifest: Manifest, _nodes: Any) -> Claim:
-        meta = manifest["metadata"]
-        return Claim(meta["name"], "uid-1" if UID_LABEL in meta["labels"] else "", "deletionTimestamp" in meta)
+    look = observe._claim
+
+    def claim(manifest: Manifest, nodes: Any) -> Claim:
+        ours = "uid-1" if UID_LABEL in manifest["metadata"]["labels"] else ""
+        return replace(look(manifest, nodes), cluster_uid=ours)
 
     patch.setattr(observe, "_claim", claim)
 
@@ -199,7 +201,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "any way is good": (
         _nothing(upgrade, "refusal", ""),
-        "no minor version is skipped|nobody (moves|goes below|reads)",
+        "no minor version is skipped|nobody (moves|goes below|reads)|the cluster becomes whole",
     ),
     "logs are not dropped": (_nothing(upgrade, "drops_log_of", ""), "nobody reads a log that it can't"),
     "etcd is not told of a downgrade": (_nothing(upgrade, "downgrade_to", ""), "nobody goes below what etcd"),
