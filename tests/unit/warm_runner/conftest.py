@@ -59,7 +59,8 @@ def fresh(probes: Path, tmp_path: Path) -> Iterator[Callable[..., Warm]]:
 def playbooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
     """Servers for ansible-runner and for the ansible-playbook that it starts."""
     folder = tmp_path_factory.mktemp("playbooks")
-    runner = Warm(folder / "home", PYTHON_BIN, SETTINGS)
+    # A server for each of the environments that the tests come up with.
+    runner = Warm(folder / "home", PYTHON_BIN, {**SETTINGS, "WARM_RUNNER_SERVERS": "30"})
     role = make_role(folder / "roles/warmup", "- ansible.builtin.debug:\n")
     run_role(runner, folder / "warmup", role)
     wait_for(lambda: len(runner.sockets()) == 2)
