@@ -89,7 +89,8 @@ class Invariants:
         """Is there no pod, on a node that is well, that has its data or may get it back?"""
         for pod in self.kubernetes.pods.values():
             data, node = pod.volume.data, self.kubernetes.nodes.get(pod.node or (pod.claim.node if pod.claim else ""))
-            if data and data.member == member_id and not data.corrupt and node and node.state == "up":
+            going = pod.deleting is not None and pod.claim is not None and pod.claim.deleting
+            if data and data.member == member_id and not data.corrupt and node and node.state == "up" and not going:
                 return False
         for claim in self.kubernetes.claims.values():  # its pod may be on its way
             data, node = claim.volume.data, self.kubernetes.nodes.get(claim.node)
