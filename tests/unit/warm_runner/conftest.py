@@ -42,12 +42,13 @@ def warm(probes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[War
 
 
 @pytest.fixture
-def fresh(probes: Path, tmp_path: Path) -> Iterator[Callable[..., Warm]]:
+def fresh(probes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Warm]]:
     """Makes runners with settings of their own, without a server at first."""
     made: list[Warm] = []
+    folder = tmp_path_factory.mktemp("fresh")  # a short path: the kernel takes a hundred letters for a socket
 
     def make(**environ: str) -> Warm:
-        made.append(Warm(tmp_path / f"home{len(made)}", probes, environ))
+        made.append(Warm(folder / f"home{len(made)}", probes, environ))
         return made[-1]
 
     yield make
