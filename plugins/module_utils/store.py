@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from .codec import Reader, StoreError, Writer
 from .s3 import S3, Settings
@@ -132,7 +132,7 @@ def _file(path: Path) -> Iterator[Writer]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with unfinished.open("wb", buffering=0) as file:
-            yield _WrittenBehind(file)
+            yield WrittenBehind(file)
             os.fsync(file.fileno())
         _publish(unfinished, path)
     except OSError as error:
@@ -142,10 +142,13 @@ def _file(path: Path) -> Iterator[Writer]:
             unfinished.unlink()
 
 
-class _WrittenBehind:
-    """A file that is on its way to the disk while it is written, so that little is left to wait for at the end."""
+class WrittenBehind:
+    """A file that goes to the disk, and out of memory, while it is written: little is left to wait for at the end.
 
-    def __init__(self, file: FileIO) -> None:
+    And the same pages serve again. Fresh ones cost more than the data, and the members on the same node need them.
+    """
+
+    def __init__(self, file: Any) -> None:  # unbuffered
         self._file = file
         self._size = self._behind = 0
         self.name = file.name
@@ -156,8 +159,8 @@ class _WrittenBehind:
             rest = rest[self._file.write(rest) :]
         self._size += len(data)
         if self._size - self._behind >= _BEHIND:
-            # It means "I won't read this again"; what it does is to have it written, and forgotten where it was.
-            os.posix_fadvise(self._file.fileno(), self._behind, self._size - self._behind, os.POSIX_FADV_DONTNEED)
+            # Has what is new written, and forgets what has been written.
+            os.posix_fadvise(self._file.fileno(), 0, self._size, os.POSIX_FADV_DONTNEED)
             self._behind = self._size
         return len(data)
 

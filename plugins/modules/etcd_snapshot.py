@@ -323,12 +323,12 @@ def _plain_copy(params: dict[str, Any]) -> Iterator[Any]:
     """A file for the plain snapshot, where one is wanted, or needed for the check."""
     remote = params["dest"].startswith("s3://")
     if params["copy"]:
-        with Path(params["copy"]).open("wb") as file:
-            yield file
+        with Path(params["copy"]).open("wb", buffering=0) as file:
+            yield store.WrittenBehind(file)
     elif params["check"] and (remote or params["compress"] or params["recipients_file"] or params["identity_file"]):
         folder = None if remote else str(_existing(Path(params["dest"]).parent))
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".etcd-snapshot-", suffix=".db") as scratch:
-            yield scratch
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".etcd-snapshot-", suffix=".db", buffering=0) as scratch:
+            yield store.WrittenBehind(scratch)
     else:
         yield None
 
