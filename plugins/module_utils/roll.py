@@ -18,6 +18,7 @@ from .spec import Cluster
 from .team import Seat, Team
 
 PATIENCE = timedelta(minutes=2)  # how long a pod may take before its silence means something
+_TOLD = timedelta(seconds=15)  # … and before what its kubelet says of it does, such as that there is no such image
 # Entries that a member may be behind and still be called in sync: etcd keeps as many for those that are.
 _BEHIND = 5000
 ROLLING = (Phase.UPGRADING, Phase.RESTARTING)
@@ -200,8 +201,10 @@ def _troubles(seats: list[Seat]) -> str:
 
 
 def _is_coming(seen: Observed, seat: Seat) -> bool:
-    if seat.pod is not None and not seat.pod.deleting:
-        return seen.now - seat.pod.created < PATIENCE
+    pod = seat.pod
+    if pod is not None and not pod.deleting:
+        # A node with room may be on its way for longer.
+        return seen.now - pod.created < (_TOLD if pod.problem and pod.scheduled else PATIENCE)
     return not _is_unwell_for_long(seen)
 
 

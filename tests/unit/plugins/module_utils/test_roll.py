@@ -64,6 +64,20 @@ def test_nobody_restarts_while_another_is_not_well() -> None:
     assert "e-2" in stopped.message
 
 
+def test_a_problem_that_is_told_stops_a_roll_sooner_than_silence() -> None:
+    seen = restarted(OTHER, changed(OTHER, running()), "e-2", well=False)
+    told = "ErrImagePull: no such image"
+    pods = tuple(replace(pod, problem=told if pod.name == "e-2" else "") for pod in seen.pods)
+    later = replace(seen, pods=pods, now=NOW + timedelta(seconds=20))
+    assert plan(OTHER, replace(later, now=NOW + timedelta(seconds=5))).reason == "WaitingForMember"
+    stopped = plan(OTHER, later)
+    assert stopped.reason == "RollStopped"
+    assert told in stopped.message
+    nowhere = tuple(replace(pod, scheduled=pod.name != "e-2") for pod in pods)
+    assert plan(OTHER, replace(later, pods=nowhere)).reason == "WaitingForMember"
+    assert plan(OTHER, replace(seen, now=later.now)).reason == "WaitingForMember"
+
+
 def test_nobody_restarts_while_another_pod_is_going() -> None:
     seen = changed(OTHER, running())
     pods = tuple(replace(pod, deleting=pod.name == "e-1") for pod in seen.pods)
