@@ -112,7 +112,9 @@ def _roll(case: Case) -> Plan | None:
         )
         return Plan(Phase.UNSUPPORTED, "CannotRestart", message, requeue=WATCHFUL)
     if team.crowded or team.unwell not in ([], [seat.name]):
-        return None
+        others = ", ".join(name for name in team.unwell if name != seat.name) or "a learner of somebody else's"
+        message = f"{seat.name} has its data in memory and is replaced when it may be; {others} is in the way."
+        return Plan(plan.phase, "RollStopped", message, requeue=WATCHFUL)
     message = f"{plan.message} Its data is in memory, so another member takes its place."
     return replace(_join(case, seat.name, plan.phase, message, remove=seat.id), reason=plan.reason)
 

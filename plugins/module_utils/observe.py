@@ -45,6 +45,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         cluster_id=status.get("clusterID"),
         phase=status.get("phase", ""),
         unwell_since=_unwell_since(status),
+        degraded_since=_degraded_since(status),
         join=_join(status.get("join")),
         upgrade=upgrade,
         objects=objects,
@@ -232,6 +233,11 @@ def _unwell_since(status: Mapping[str, Any]) -> datetime | None:
         c["lastTransitionTime"] for c in status.get("conditions", []) if c["status"] != well.get(c["type"], c["status"])
     ]
     return datetime.fromisoformat(min(since)) if since else None
+
+
+def _degraded_since(status: Mapping[str, Any]) -> datetime | None:
+    degraded = [c for c in status.get("conditions", []) if (c["type"], c["status"]) == ("Degraded", "True")]
+    return datetime.fromisoformat(degraded[0]["lastTransitionTime"]) if degraded else None
 
 
 def _join(noted: Mapping[str, Any] | None) -> Join | None:

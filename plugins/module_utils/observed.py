@@ -96,6 +96,7 @@ class Observed:
     cluster_id: str | None  # in the status since the first quorum was seen
     phase: str = ""  # what the status said before
     unwell_since: datetime | None = None  # likewise: since when the cluster is degraded or not available
+    degraded_since: datetime | None = None  # likewise: since when it is degraded, whether clients can write or not
     join: Join | None = None  # likewise
     upgrade: Upgrade | None = None  # likewise
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets

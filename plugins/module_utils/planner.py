@@ -104,9 +104,12 @@ def _first_start(cluster: Cluster, seen: Observed) -> Plan:
 
 
 def _may_have_voted(cluster: Cluster, pod: Pod) -> bool:
-    """Would a vote be lost with this pod? One that is in memory, and may have been cast unseen."""
-    never_ran = not pod.scheduled or (bool(pod.problem) and not pod.crashed)
-    return cluster.storage.type == "Memory" and not never_ran
+    """Would a vote be lost with this pod? One that is in memory, and may have been cast unseen.
+
+    Who has no node yet may get one in this very moment; who has no image will not.
+    """
+    can_not = pod.scheduled and bool(pod.problem) and not pod.crashed and not pod.ran
+    return cluster.storage.type == "Memory" and not can_not
 
 
 def _formed(cluster: Cluster, seen: Observed, team: Team, serve: str) -> Plan:

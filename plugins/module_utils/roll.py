@@ -103,7 +103,7 @@ def change(cluster: Cluster, seen: Observed, team: Team, wanted: str, objects: t
     `wanted` is the hash of what pods are to be made of. `objects` are those that must change before.
     """
     stale = [seat for seat in team.voters if seat.pod and not seat.pod.deleting and seat.pod.template_hash != wanted]
-    if not stale and (cluster.target or seen.phase not in ROLLING):
+    if not stale and (cluster.target or not (seen.phase in ROLLING or _is_upgrading(seen))):
         return None
     roll = _Roll(cluster, seen, team, stale, _phase(cluster, seen, stale), _voters(team, stale))
     if stale and objects:
@@ -180,9 +180,12 @@ def _not_renewed(roll: _Roll) -> Plan | None:
 def _phase(cluster: Cluster, seen: Observed, stale: list[Seat]) -> Phase:
     if not stale and seen.phase in ROLLING:
         return Phase(seen.phase)
-    under_way = seen.upgrade is not None and seen.upgrade.completed is None
     other = any(seat.version and seat.version != cluster.version for seat in stale)
-    return Phase.UPGRADING if under_way or other else Phase.RESTARTING
+    return Phase.UPGRADING if _is_upgrading(seen) or other else Phase.RESTARTING
+
+
+def _is_upgrading(seen: Observed) -> bool:
+    return seen.upgrade is not None and seen.upgrade.completed is None
 
 
 def _voters(team: Team, stale: list[Seat]) -> list[Voter]:
@@ -209,9 +212,8 @@ def _is_coming(seen: Observed, seat: Seat) -> bool:
 
 
 def _is_unwell_for_long(seen: Observed) -> bool:
-    """Since the roll began, or longer: what was before has other reasons."""
-    since = seen.unwell_since
-    return seen.phase in ROLLING and since is not None and seen.now - since > PATIENCE
+    since = seen.degraded_since
+    return since is not None and seen.now - since > PATIENCE
 
 
 def _is_stuck(seen: Observed, seat: Seat, pod: Pod) -> bool:

@@ -42,6 +42,7 @@ def remembered(status: Mapping[str, Any]) -> dict[str, Any]:
         "cluster_id": status.get("clusterID"),
         "phase": status.get("phase", ""),
         "unwell_since": observe._unwell_since(status),
+        "degraded_since": observe._degraded_since(status),
         "join": observe._join(status.get("join")),
         "upgrade": observe._upgrade(status.get("upgrade")),
     }

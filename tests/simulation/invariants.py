@@ -152,6 +152,9 @@ class Invariants:
         if manifest["kind"] == "ConfigMap" and status.get("clusterID"):
             opened = [name for name, text in manifest["data"].items() if 'initial-cluster-state: "new"' in text]
             self.check(not opened, "`new` only before the first quorum", opened)
+            for pod in self.kubernetes.pods.values():  # any member may start again, as it is
+                if pod.volume.data and pod.volume.data.member in self.etcd.members and pod.deleting is None:
+                    self.kubernetes.read(pod, manifest["data"].get(file_name(pod.name), ""))
         if manifest["kind"] == "StatefulSet" and (replicas := manifest["spec"]["replicas"]):
             cluster = self.kubernetes.cluster
             ordinals = {member.id: self._ordinal(cluster, member.peer_urls) for member in self.etcd.voters}

@@ -101,7 +101,7 @@ def test_a_change_that_went_wrong_is_taken_back_where_it_did_first() -> None:
 @pytest.mark.parametrize(("node", "restart"), [(Node.UNREACHABLE, ""), (Node.GONE, ""), (Node.WELL, "e-2")])
 def test_who_is_silent_restarts_only_if_its_node_can_do_it(node: Node, restart: str) -> None:
     seen = without(changed(OTHER, running()), 2, node=node)
-    late = replace(seen, now=NOW + timedelta(minutes=5), unwell_since=NOW)
+    late = replace(seen, now=NOW + timedelta(minutes=5), degraded_since=NOW)
     assert plan(OTHER, late).restart == restart
 
 
