@@ -103,7 +103,7 @@ def change(cluster: Cluster, seen: Observed, team: Team, wanted: str, objects: t
     `wanted` is the hash of what pods are to be made of. `objects` are those that must change before.
     """
     stale = [seat for seat in team.voters if seat.pod and not seat.pod.deleting and seat.pod.template_hash != wanted]
-    if not stale and seen.phase not in ROLLING:
+    if not stale and (cluster.target or seen.phase not in ROLLING):
         return None
     roll = _Roll(cluster, seen, team, stale, _phase(cluster, seen, stale), _voters(team, stale))
     if stale and objects:

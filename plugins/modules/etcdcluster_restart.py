@@ -26,6 +26,11 @@ options:
     description: The ID of the voter that leads then if this one did, in hexadecimal; empty for the one that knows most.
     type: str
     default: ""
+  objects:
+    description: Objects to apply right before, so that the new pod finds them.
+    type: list
+    elements: dict
+    default: []
 extends_documentation_fragment:
   - etcdops.etcd.kube
   - etcdops.etcd.kube.etcdcluster
@@ -65,6 +70,7 @@ def main() -> None:
             "pod": {"type": "str", "required": True},
             "uid": {"type": "str", "required": True},
             "lead": {"type": "str", "default": ""},
+            "objects": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
     )
@@ -95,6 +101,8 @@ def _restart(params: dict[str, Any], *, dry_run: bool) -> bool:
         raise EtcdError(FAILED_PRECONDITION, str(error)) from error
     finally:
         connection.close()
+    for manifest in params["objects"]:
+        api.apply(manifest)
     return api.delete("Pod", params["namespace"], params["pod"], params["uid"])
 
 

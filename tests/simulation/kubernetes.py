@@ -17,7 +17,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import TEMP
 from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.versions import of_image, parse
 
-from .etcd import CLUSTER_ID, REMOVED, Data, Etcd, Process, ViolationError, Volume
+from .etcd import CLUSTER_ID, OLD_LOG, REMOVED, Data, Etcd, Process, ViolationError, Volume
 
 _EVICTION = 300  # seconds until the pods of a node that is not heard of are deleted
 _BACK_OFF = 5  # seconds until a container that ended is started again
@@ -193,6 +193,8 @@ class Kubernetes:
             return
         self.read(pod, text)
         found = self.etcd.start(pod.name, text, pod.volume, self.now, pod.version)
+        if found == OLD_LOG:
+            raise ViolationError(f"nobody reads a log that it can't: {pod.name} has {pod.version}")
         if isinstance(found, str):
             self.crash(pod, 1, found)
         else:

@@ -133,6 +133,8 @@ class Operator:
         if heir:
             self.invariants.say(f"  {heir.name} leads")
             etcd.leader, etcd.term = heir.id, etcd.term + 1
+        for manifest in arguments["objects"]:
+            self.kubernetes.objects[f"{manifest['kind']}/{manifest['metadata']['name']}"] = manifest
         pod = self.kubernetes.pods.get(name)
         if pod and pod.uid == arguments["uid"]:
             self.invariants.restarts(pod)

@@ -145,6 +145,20 @@ class World:
         if self.cluster.paused or self.cluster.size == 0:
             self._change(size=self.cluster.size or 3, paused=False)
         self.faults.mend()
+        self._until_quiet()
+        # Without faults a cluster goes all the way.
+        while self.random.random() < 0.4 and self._next_minor():
+            self._until_quiet()
+        self._judge()
+
+    def _next_minor(self) -> bool:
+        last, after = self.operator.last, {5: "3.6.17", 6: "3.7.3"}.get(parse_version(self.cluster.version).minor)
+        if last is None or last.phase is not Phase.RUNNING or after is None or self.cluster.version == "3.5.20":
+            return False
+        self._change(version=after)
+        return True
+
+    def _until_quiet(self) -> None:
         quiet = 0
         for _ in range(_ROUNDS):
             self.kubernetes.etcd.write()
@@ -157,7 +171,6 @@ class World:
             if quiet >= 2 and last and not moving and last.reason not in ("JoinFailed", "Starting"):
                 break
             self.kubernetes.now += 60 if quiet else 6
-        self._judge()
 
     def _put_right(self) -> bool:
         """Is something asked for that can't be? A person reads the message, and asks for something else."""
@@ -170,7 +183,7 @@ class World:
             self._change(size=3)
             return True
         running = [process.version for process in self.kubernetes.etcd.connected]
-        if last.reason == "RollStopped" and self._set_back():
+        if last.reason == "RollStopped" and (self._set_back() or self._make_anew()):
             return True
         if not running and self.operator.status.get("clusterID"):  # back to what was before
             known = [spec.version for spec in self.specs if spec.version not in MISSING]
@@ -179,13 +192,22 @@ class World:
             self._change(version=max(running, key=parse_version, default="3.6.16"))
         return True
 
+    def _make_anew(self) -> bool:
+        """What is in memory is gone with its pod, and its member is replaced."""
+        pods = [pod for pod in self.kubernetes.pods.values() if pod.process is None and pod.claim is None]
+        for pod in pods:
+            self.invariants.say(f"a person deletes {pod.name}")
+            self.kubernetes.delete_pod(pod)
+        return bool(pods)
+
     def _set_back(self) -> bool:
         """The spec becomes what most of those that serve were made of."""
         pods = [self.kubernetes.pods.get(process.pod) for process in self.kubernetes.etcd.connected]
         hashes = [pod.template_hash for pod in pods if pod]
         before = max(sorted(hashes), key=hashes.count, default="")
         for spec in self.specs:
-            if self._settings(spec) == before and before != self._settings(self.cluster):
+            back = replace(self.cluster, version=spec.version, options=spec.options)
+            if self._settings(back) == before and before != self._settings(self.cluster):
                 self._change(version=spec.version, options=spec.options)
                 return True
         return False

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils import config, desired, members, observe, planner, team
+from ansible_collections.etcdops.etcd.plugins.module_utils import (
+    config,
+    desired,
+    expansion,
+    manifests,
+    members,
+    observe,
+    planner,
+    roll,
+    team,
+    upgrade,
+)
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import UID_LABEL
 from ansible_collections.etcdops.etcd.plugins.module_utils.members import Case
@@ -89,7 +100,7 @@ def _claims_of_members(patch: Patch) -> None:
 
 
 def _new_again(patch: Patch) -> None:
-    def formed(cluster: Cluster, pods: list[str], _opened: Any) -> dict[str, str]:
+    def formed(cluster: Cluster, pods: list[str], *_: Any) -> dict[str, str]:
         return config.forming(cluster, pods)
 
     patch.setattr(config, "formed", formed)
@@ -103,9 +114,11 @@ def _impatient(patch: Patch) -> None:
 
 
 def _adopts(patch: Patch) -> None:
-    def claim(manifest: Manifest, _nodes: Any) -> Claim:
-        meta = manifest["metadata"]
-        return Claim(meta["name"], "uid-1" if UID_LABEL in meta["labels"] else "", "deletionTimestamp" in meta)
+    look = observe._claim
+
+    def claim(manifest: Manifest, nodes: Any) -> Claim:
+        ours = "uid-1" if UID_LABEL in manifest["metadata"]["labels"] else ""
+        return replace(look(manifest, nodes), cluster_uid=ours)
 
     patch.setattr(observe, "_claim", claim)
 
@@ -131,6 +144,32 @@ def _never_paused(patch: Patch) -> None:
     patch.setattr(planner, "plan", lambda cluster, seen: _PLAN(replace(cluster, paused=False), seen))
 
 
+def _reckless(patch: Patch) -> None:
+    patch.setattr(roll, "objection", lambda *_: "")
+    patch.setattr(roll, "_waiting", lambda *_: None)
+
+
+def _leader_first(patch: Patch) -> None:
+    def order(voters: Sequence[roll.Voter]) -> list[roll.Voter]:
+        return sorted((voter for voter in voters if not voter.renewed), key=lambda voter: not voter.leads)
+
+    patch.setattr(roll, "order", order)
+
+
+def _one_file_for_all(patch: Patch) -> None:
+    formed = config.formed
+    patch.setattr(config, "formed", lambda cluster, pods, opened, _kept=None: formed(cluster, pods, opened))
+
+
+def _claims_in_place(patch: Patch) -> None:
+    def objects(
+        cluster: Cluster, _seen: Observed, number: int, files: dict[str, str], *, voters: int
+    ) -> list[Manifest]:
+        return manifests.objects(cluster, number, files, voters)
+
+    patch.setattr(desired, "objects", objects)
+
+
 def _nothing(module: Any, name: str, value: Any) -> Callable[[Patch], None]:
     return lambda patch: patch.setattr(module, name, lambda *_, **__: value)
 
@@ -143,7 +182,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "two learners": (_two_learners, "one learner at a time"),
     "a voter that is down does not count": (_careless, ".* while (another|a voter) is down"),
     "a promotion while a voter is down": (_promotes_while_one_is_down, "nobody joins while a voter is down"),
-    "claims of members are deleted": (_claims_of_members, "a voter's claim is never deleted|foreign"),
+    "claims of members are deleted": (_claims_of_members, "a voter's claim is never deleted|a foreign claim"),
     "`new` after the first quorum": (_new_again, "`new` only before the first quorum"),
     "who is down is taken for lost": (_impatient, "only what is lost is replaced"),
     "a foreign claim is taken over": (_adopts, "a foreign claim is never"),
@@ -152,6 +191,24 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "paused is ignored": (_never_paused, "paused means hands off"),
     "nobody is replaced": (_nothing(members, "_repair", None), "the cluster becomes whole"),
     "no learner is ever in sync": (_nothing(members, "_in_sync", False), "the cluster becomes whole"),
+    "a roll while somebody is down": (_reckless, "a roll (restarts|never)"),
+    "the leader is not the last": (_leader_first, "the leader is the last"),
+    "leadership is not handed over": (_nothing(roll, "gate", None), "who leads hands over|a roll (restarts|never)"),
+    "no snapshot": (_nothing(upgrade, "_snapshot", None), "nobody moves without a snapshot"),
+    "pods have the version at once": (
+        lambda patch: patch.setattr(upgrade, "held", lambda cluster, _: cluster),
+        "no minor version is skipped|nobody (moves|goes below|reads)",
+    ),
+    "any way is good": (
+        _nothing(upgrade, "refusal", ""),
+        "no minor version is skipped|nobody (moves|goes below|reads)|the cluster becomes whole",
+    ),
+    "logs are not dropped": (_nothing(upgrade, "drops_log_of", ""), "nobody reads a log that it can't"),
+    "etcd is not told of a downgrade": (_nothing(upgrade, "downgrade_to", ""), "nobody goes below what etcd"),
+    "files of one version for all": (_one_file_for_all, "a file is for the version that reads it"),
+    "claims are changed in place": (_claims_in_place, "what makes claims is not changed in place"),
+    "nobody restarts": (_nothing(roll, "change", None), "the cluster becomes whole, but for .*settings"),
+    "claims do not grow": (_nothing(expansion, "change", None), "the cluster becomes whole, but for .*room"),
     "claims are left over": (_nothing(desired, "leftover_claims", ()), "the cluster becomes whole, but for claims"),
 }
 

@@ -16,6 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.modules import (
     etcd_restore,
     etcd_snapshot,
     etcd_snapshot_info,
+    etcd_upgrade,
     etcdcluster_downgrade,
     etcdcluster_member,
     etcdcluster_restart,
@@ -31,6 +32,7 @@ MODULES = [
     etcd_restore,
     etcd_snapshot,
     etcd_snapshot_info,
+    etcd_upgrade,
     etcdcluster_downgrade,
     etcdcluster_member,
     etcdcluster_restart,
@@ -77,6 +79,7 @@ def test_results_are_documented_as_they_are(one: Cluster) -> None:
         (etcd_cluster_info, {}),
         (etcd_leader, {"name": "m0"}),
         (etcd_member, {"name": "m0"}),
+        (etcd_upgrade, {"version": one.version}),
     ]
     for module, arguments in cases:
         documented = yaml.safe_load(module.RETURN)
