@@ -8,6 +8,7 @@ from .observed import Claim, Node, Pod
 
 # What etcd says with its last breath, and what that means. Of a member with its data none of these can be heard.
 GONE, _REMOVED, _DAMAGED = "its data is gone", "it was removed from the cluster", "its data is damaged"
+GOING = "its disk is being deleted"
 _LAST_WORDS = (
     # A sealed configuration (config.py): it has no data, and nobody to ask in its initial-cluster.
     (r"cannot fetch cluster info from peer urls", GONE),
@@ -22,6 +23,8 @@ _PANICS, _CRASHES = 2, 6  # as often as that it was no accident, if the others a
 
 def loss(pod: Pod | None, claim: Claim | None, *, others_well: bool) -> str:
     """Why a member that does not serve will never come back as it was, in words; "" while it may."""
+    if why := loss_of_claim(pod, claim):
+        return why
     if pod is None:
         return ""  # the StatefulSet brings it back
     if not pod.scheduled and claim is not None and claim.node is Node.GONE:
@@ -29,6 +32,15 @@ def loss(pod: Pod | None, claim: Claim | None, *, others_well: bool) -> str:
     if pod.deleting:
         return _loss_of_node(pod)
     return _loss_of_data(pod, others_well=others_well) if pod.crashed and not pod.out_of_memory else ""
+
+
+def loss_of_claim(pod: Pod | None, claim: Claim | None) -> str:
+    """A claim that is being deleted goes with the pod that uses it, and nobody can stop that any more.
+
+    So it needs not be waited for until the member has come back without its data.
+    """
+    held = pod is not None and pod.scheduled and not pod.deleting
+    return GOING if claim is not None and claim.deleting and not held else ""
 
 
 def _loss_of_node(pod: Pod) -> str:

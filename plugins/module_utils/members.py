@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from . import desired, expansion, roll, upgrade
-from .loss import GONE
+from .loss import GOING, GONE
 from .manifests import quorum, template_hash
 from .observed import Join, Observed, Pod
 from .plan import WATCHFUL, Phase, Plan, Step
@@ -119,12 +119,15 @@ def _roll(case: Case) -> Plan | None:
 
 def _repair(case: Case, seat: Seat) -> Plan | None:
     """A voter that is lost for good goes first of all: the others are a quorum of fewer then."""
-    team = case.team
-    if sum(other.serves for other in team.voters) < quorum(team.votes - 1):
+    team = case.team  # it may still serve for a moment
+    others_unwell = [name for name in team.unwell if name != seat.name]
+    if sum(other.serves for other in team.voters if other != seat) < quorum(team.votes - 1):
+        return None
+    if seat.serves and others_unwell:
         return None
     if seat.ordinal >= case.cluster.size:
         return _leave(case, seat, f"Removing {seat.name}: {seat.lost}, and it is not wanted any more.")
-    if team.crowded or team.unwell != [seat.name]:
+    if team.crowded or others_unwell:
         # Nobody may join now, but one who will never come back needs not be waited for.
         plan = _leave(case, seat, f"Removing {seat.name}: {seat.lost}.")
         return replace(plan, phase=Phase.REPAIRING, delete_claims=())
@@ -162,7 +165,7 @@ def _go_on(case: Case, learner: Seat) -> Plan:
     if learner.pod and learner.pod.problem and not _is_current(case, learner.pod):
         message = f"Starting {name} with what the spec asks for now: {learner.pod.problem}."
         return Plan(phase, "ReplacingMember", message, Step.UPDATE, delete_pods=(name,))
-    if learner.lost not in ("", GONE):  # its pod was there before it was added, and has data of another member
+    if learner.lost not in ("", GONE, GOING):  # its pod was there before it was added, and has data of another member
         message = f"Starting {name} with an empty disk: {learner.lost}."
         return _afresh(case, name, Plan(phase, "ReplacingMember", message, Step.UPDATE))
     if team.unwell:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .config import file_name
 from .etcd import Member
-from .loss import loss
+from .loss import loss, loss_of_claim
 from .observed import Answer, Claim, Observed, Pod
 from .spec import Cluster
 from .versions import parse
@@ -126,7 +126,7 @@ def gather(cluster: Cluster, seen: Observed) -> Team | None:
         pod, claim, member = seen.pod(name), seen.claim(name), ours.get(number)
         # Without its file nobody can start, and with the same settings others do.
         proven = pod is not None and pod.template_hash in settings and file_name(name) in files
-        lost = "" if name in well else loss(pod, claim, others_well=proven)
+        lost = loss_of_claim(pod, claim) if name in well else loss(pod, claim, others_well=proven)
         leads = member is not None and member.id == leader[1]
         seats.append(Seat(number, name, member, pod, claim, _own(seen.answers.get(name), member), lost, leads))
     return Team(tuple(seats), tuple(member for number, member in placed if number is None))

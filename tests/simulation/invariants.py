@@ -89,7 +89,8 @@ class Invariants:
         """Is there no pod, on a node that is well, that has its data or may get it back?"""
         for pod in self.kubernetes.pods.values():
             data, node = pod.volume.data, self.kubernetes.nodes.get(pod.node or (pod.claim.node if pod.claim else ""))
-            if data and data.member == member_id and not data.corrupt and node and node.state == "up":
+            going = pod.deleting is not None and pod.claim is not None and pod.claim.deleting
+            if data and data.member == member_id and not data.corrupt and node and node.state == "up" and not going:
                 return False
         for claim in self.kubernetes.claims.values():  # its pod may be on its way
             data, node = claim.volume.data, self.kubernetes.nodes.get(claim.node)
@@ -151,6 +152,9 @@ class Invariants:
         if manifest["kind"] == "ConfigMap" and status.get("clusterID"):
             opened = [name for name, text in manifest["data"].items() if 'initial-cluster-state: "new"' in text]
             self.check(not opened, "`new` only before the first quorum", opened)
+            for pod in self.kubernetes.pods.values():  # any member may start again, as it is
+                if pod.volume.data and pod.volume.data.member in self.etcd.members and pod.deleting is None:
+                    self.kubernetes.read(pod, manifest["data"].get(file_name(pod.name), ""))
         if manifest["kind"] == "StatefulSet" and (replicas := manifest["spec"]["replicas"]):
             cluster = self.kubernetes.cluster
             ordinals = {member.id: self._ordinal(cluster, member.peer_urls) for member in self.etcd.voters}

@@ -113,6 +113,13 @@ def _impatient(patch: Patch) -> None:
     patch.setattr(team, "loss", loss)
 
 
+def _takes_disks_early(patch: Patch) -> None:
+    def going(_pod: Pod | None, claim: Claim | None) -> str:
+        return "its disk is being deleted" if claim and claim.deleting else ""
+
+    patch.setattr(team, "loss_of_claim", going)
+
+
 def _adopts(patch: Patch) -> None:
     look = observe._claim
 
@@ -185,6 +192,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "claims of members are deleted": (_claims_of_members, "a voter's claim is never deleted|a foreign claim"),
     "`new` after the first quorum": (_new_again, "`new` only before the first quorum"),
     "who is down is taken for lost": (_impatient, "only what is lost is replaced"),
+    "a disk that a pod still holds is taken for lost": (_takes_disks_early, "only what is lost is replaced"),
     "a foreign claim is taken over": (_adopts, "a foreign claim is never"),
     "deletions without quorum": (_planning(_desperate), "nothing is deleted or changed without quorum|a voter's pod"),
     "a run that always writes": (_planning(_restless), "a second run writes no status"),

@@ -36,6 +36,17 @@ def _learning(learner: Member, told: Answer | None = None) -> Observed:
     return answering(seen, {3: told}) if told else without(seen, 3)
 
 
+def _with_claim_deleting(seen: Observed, number: int) -> Observed:
+    name = f"data-{CLUSTER.pod_name(number)}"
+    return replace(seen, claims=tuple(replace(each, deleting=each.name == name) for each in seen.claims))
+
+
+def _with_pod(seen: Observed, number: int, *, deleting: bool) -> Observed:
+    name = CLUSTER.pod_name(number)
+    pods = tuple(replace(each, deleting=deleting) if each.name == name else each for each in seen.pods)
+    return replace(seen, pods=pods)
+
+
 def _kinds(plan: Plan) -> list[str]:
     return [manifest["kind"] for manifest in plan.apply]
 
@@ -99,6 +110,28 @@ def test_a_lost_voter_is_replaced() -> None:
     assert (plan.phase, plan.reason, plan.step) == (Phase.REPAIRING, "ReplacingMember", Step.JOIN)
     assert (plan.remove, plan.add, plan.delete_claims, plan.delete_pods) == ("2", "e-1", ("data-e-1",), ("e-1",))
     assert plan.message == "Replacing e-1: its data is gone."
+
+
+@pytest.mark.parametrize("serves", [False, True])
+def test_one_whose_disk_is_being_deleted_with_its_pod_needs_not_be_waited_for(serves: bool) -> None:
+    seen = running() if serves else without(running(), 1)
+    going = _with_claim_deleting(seen, 1)
+    assert _change(going) is None  # its pod holds the disk
+    plan = _planned(_with_pod(going, 1, deleting=True))
+    assert (plan.phase, plan.step, plan.remove, plan.add) == (Phase.REPAIRING, Step.JOIN, "2", "e-1")
+    assert (plan.delete_claims, plan.delete_pods) == ((), ("e-1",))
+    assert plan.message == "Replacing e-1: its disk is being deleted."
+
+
+def test_the_last_voter_is_never_removed() -> None:
+    alone = _with_pod(_with_claim_deleting(running(range(1), replicas=1), 0), 0, deleting=True)
+    assert _change(alone, size=1) is None
+
+
+def test_a_new_learner_waits_for_its_predecessor_s_disk_to_go() -> None:
+    seen = listing(running(opened=[1]), member(0), member(2), unstarted(1, 9))
+    seen = _with_claim_deleting(without(seen, 1, scheduled=False, ready=False), 1)
+    assert _planned(seen).delete_pods == ()
 
 
 def test_one_that_may_come_back_is_not_replaced() -> None:
