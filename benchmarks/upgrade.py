@@ -89,4 +89,5 @@ def _written(members: Members, do: Callable[[], Done]) -> tuple[Done, Writing]:
     done = do()
     time.sleep(_AFTER)
     seen = writer.end(members.where, NAME)
+    say(f"a gap of {seen.longest_gap_s} s; {seen.failed} requests failed: {seen.failures}")
     return done, Writing(seen.longest_gap_s, seen.failed)

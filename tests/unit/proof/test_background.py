@@ -40,8 +40,9 @@ def test_one_that_does_not_run_is_said(tmp_path: Path) -> None:
 
 
 def test_one_that_failed_is_told_with_its_last_words(tmp_path: Path) -> None:
-    background.fresh(tmp_path / "one")
-    background.start("tests.unit.proof.nowhere", tmp_path / "one")
-    wait_for("it to fail", lambda: background.pid(tmp_path / "one") is None, timeout=20, every=0.02)
+    folder = tmp_path / "one"
+    background.fresh(folder)
+    background.start("tests.unit.proof.nowhere", folder)
+    wait_for("it to fail", lambda: bool(_log(folder)) and background.pid(folder) is None, timeout=20, every=0.02)
     with pytest.raises(SandboxError, match="No module named"):
-        background.end(tmp_path / "one")
+        background.end(folder)
