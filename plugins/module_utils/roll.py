@@ -155,6 +155,9 @@ def _waiting(roll: _Roll) -> Plan | None:
     names, troubles = ", ".join(seat.name for seat in silent), _troubles(silent)
     if any(_is_coming(roll.seen, seat) for seat in silent):
         return Plan(roll.phase, "WaitingForMember", f"Waiting for {names} to serve: {roll.done}.{troubles}")
+    if all(seat in roll.stale for seat in silent):  # not our doing, and the spec is not at fault
+        message = f"{names} does not serve, so no member is restarted until it does: {roll.done}.{troubles}"
+        return Plan(roll.phase, "WaitingForMember", message, requeue=WATCHFUL)
     return roll.stops(
         f"{names} did not come back, so no other member is restarted: {roll.done}.{troubles} Correct the spec, or set "
         "it back to what it was; this member is restarted first then."

@@ -105,6 +105,14 @@ def test_who_is_silent_restarts_only_if_its_node_can_do_it(node: Node, restart: 
     assert plan(OTHER, late).restart == restart
 
 
+def test_who_is_down_and_was_not_restarted_is_not_blamed_on_the_spec() -> None:
+    seen = without(changed(OTHER, running()), 1, node=Node.UNREACHABLE)
+    waiting = plan(OTHER, replace(seen, now=NOW + timedelta(minutes=5)))
+    assert (waiting.step, waiting.reason) == (Step.IDLE, "WaitingForMember")
+    assert "e-1" in waiting.message
+    assert "spec" not in waiting.message
+
+
 def test_one_answer_that_was_missed_is_no_reason_to_restart() -> None:
     seen = without(changed(OTHER, running()), 2, node=Node.WELL)
     assert plan(OTHER, replace(seen, now=NOW + timedelta(minutes=5))).restart == ""
