@@ -47,6 +47,7 @@ _FINAL_CODES = {
 }
 # They have a final code and yet are about the member that was asked.
 _NOT_FOR_LEARNERS = "etcdserver: rpc not supported for learner"
+_DENIED = "auth: permission denied"  # without a code that says so: 3.5, when it streams
 _OF_ONE_MEMBER = {_NOT_FOR_LEARNERS, "etcdserver: not leader", "etcdserver: not capable"}
 _STALE_TOKEN = {
     "etcdserver: invalid auth token",
@@ -77,7 +78,7 @@ class EtcdError(Exception):
     @property
     def final(self) -> bool:
         """Whether the other members would say the same."""
-        return self.code in _FINAL_CODES and self.message not in _OF_ONE_MEMBER
+        return (self.code in _FINAL_CODES and self.message not in _OF_ONE_MEMBER) or self.message == _DENIED
 
     @property
     def not_in_sync(self) -> bool:
