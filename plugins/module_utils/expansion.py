@@ -23,8 +23,9 @@ def is_small(cluster: Cluster, claim: Claim) -> bool:
 def change(cluster: Cluster, seen: Observed) -> Plan | None:
     """What must grow, or is growing; None when there is room enough."""
     small = [claim for claim in seen.claims if is_small(cluster, claim)]
-    if small and seen.expandable is False:
-        return refused(cluster, "their StorageClass does not allow it (allowVolumeExpansion)")
+    if small and seen.unexpandable:
+        names = ", ".join(seen.unexpandable)
+        return refused(cluster, f"their StorageClass {names} does not allow it (allowVolumeExpansion)")
     sets = (cluster.name,) if desired.is_outgrown(cluster, seen) else ()
     if small or sets:
         names = ", ".join(claim.name for claim in small) or "Claims to come"

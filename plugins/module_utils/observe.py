@@ -55,7 +55,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed
         members=members,
         certificates=secrets.check(cluster, tls_secrets, secrets.cluster_domain(), now),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
-        expandable=_expandable(kube, cluster, claims),
+        unexpandable=_unexpandable(kube, cluster, claims),
     )
 
 
@@ -269,17 +269,17 @@ def _snapshot(kube: Kube, cluster: Cluster, upgrade: Upgrade | None) -> dict[str
     return {f"EtcdBackup/{upgrade.snapshot}": found} if found else {}
 
 
-def _expandable(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> bool | None:
+def _unexpandable(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> tuple[str, ...]:
     """Only asked when claims are to grow; not being allowed to ask is no answer."""
-    small = [claim for claim in (_claim(each, {}) for each in claims) if is_small(cluster, claim)]
-    names = {claim["spec"].get("storageClassName", "") for claim in claims} if small else set()
+    small = any(is_small(cluster, _claim(each, {})) for each in claims)
+    names = sorted({claim["spec"].get("storageClassName", "") for claim in claims}) if small else []
     try:
-        classes = [kube.get("StorageClass", None, name) if name else None for name in names]
+        classes = {name: kube.get("StorageClass", None, name) if name else None for name in names}
     except KubeError as error:
         if error.status == 403:
-            return None
+            return ()
         raise
-    return all(found is not None and found.get("allowVolumeExpansion", False) for found in classes) if names else None
+    return tuple(name or "(none)" for name, found in classes.items() if not (found or {}).get("allowVolumeExpansion"))
 
 
 def _storage_class_missing(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> bool:

@@ -106,7 +106,7 @@ class Observed:
     members: MemberList | None = None  # as a quorum sees it
     certificates: Certificates = Certificates()
     storage_class_missing: bool = False
-    expandable: bool | None = None  # may claims grow? None when that is not known, or not asked
+    unexpandable: tuple[str, ...] = ()  # StorageClasses of claims that are to grow, and can't as far as is known
 
     def pod(self, name: str) -> Pod | None:
         return next((pod for pod in self.pods if pod.name == name), None)

@@ -32,7 +32,7 @@ def look(kubernetes: Kubernetes, status: Mapping[str, Any], deaf: frozenset[str]
         claims=tuple(observe._claim(claim, nodes) for claim in claims),
         answers=answers,
         members=kubernetes.etcd.member_list if tells else None,
-        expandable=kubernetes.expandable,
+        unexpandable=() if kubernetes.expandable else ("standard",),
     )
 
 

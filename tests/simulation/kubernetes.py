@@ -78,7 +78,7 @@ class Kubernetes:
     nodes: dict[str, Node] = field(default_factory=dict)
     backups: dict[str, Manifest] = field(default_factory=dict)
     failing: bool = False  # snapshots can't be taken
-    expandable: bool | None = True
+    expandable: bool = True
     _uids: int = 0
 
     # -- what happens by itself
