@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from sandbox import cluster as sandbox
@@ -27,12 +26,10 @@ _WHERE = ("--namespace=etcdops-system",)
 
 def crash(namespace: str, name: str, reason: str) -> None:
     """Wait for the reason in the status, and kill."""
+    pod, container = _operator()
+    first = process(container)
     kube, end = api(), time.monotonic() + _TIMEOUT
-    first = 0
     while True:
-        if not first or not Path(f"/proc/{first}").exists():  # another scenario may end it, too
-            pod, container = _operator()
-            first = process(container)
         status = (kube.get("EtcdCluster", namespace, name) or {}).get("status", {})
         said: dict[str, Any] = next((c for c in status.get("conditions", []) if c["type"] == "Progressing"), {})
         if (said.get("status"), said.get("reason")) == ("True", reason):
