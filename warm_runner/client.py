@@ -199,19 +199,22 @@ def _have_it_run(server: _socket.socket, program: str, argv: list[str]) -> None:
     words += [name + b"=" + value for name, value in os.environb.items()]
     descriptors = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1, 2))
     server.settimeout(_TAKEN_SECONDS)
+    # The command may be told something as soon as it runs, which is before we can pass it on: that must wait.
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)
     try:
         server.sendmsg([b"\0".join(words)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)])
         taken = server.recv(100) == b"taken"
     except OSError:
         taken = False
     if taken:
-        _wait(server, program, ignored)
+        _wait(server, program, ignored, mask)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
     server.close()
     if terminal >= 0:
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
-def _wait(server: _socket.socket, program: str, ignored: list[int]) -> None:
+def _wait(server: _socket.socket, program: str, ignored: list[int], mask: set[int]) -> None:
     """Pass signals on until the command has ended, and end as it did."""
 
     def forward(number: int, _frame: object) -> None:
@@ -224,6 +227,7 @@ def _wait(server: _socket.socket, program: str, ignored: list[int]) -> None:
         for number in FORWARDED:
             if number not in ignored:
                 _signal.signal(number, forward)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         server.settimeout(None)
         try:
             answer = server.recv(1000)
