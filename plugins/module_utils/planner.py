@@ -244,9 +244,10 @@ def _until_next_look(seen: Observed, voters: list[str]) -> int:
     A member answers for a moment while its pod is being deleted already.
     """
     pods = [seen.pod(name) for name in voters]
-    if any(pod is None or pod.deleting for pod in pods):
-        return SOON
-    return SETTLED if all(pod and pod.ready for pod in pods) else WATCHFUL
+    if all(pod and pod.ready and not pod.deleting for pod in pods):
+        return SETTLED
+    unready = [name for name, pod in zip(voters, pods, strict=True) if not pod or pod.deleting or not pod.ready]
+    return SOON if any(_is_coming(seen, name) for name in unready) else WATCHFUL
 
 
 def _notes(cluster: Cluster, seen: Observed, team: Team | None) -> str:

@@ -198,6 +198,14 @@ def test_a_hand_edited_service_is_set_right() -> None:
     assert plan(CLUSTER, replace(seen, objects={**seen.objects, "Service/example-client": edited})).step is Step.UPDATE
 
 
+def test_who_serves_before_its_pod_is_ready_is_looked_at_again_soon() -> None:
+    """No event would come if that pod were deleted now: for the EndpointSlice nothing changes."""
+    seen = _running()
+    young, old = _pod(CLUSTER, 2, ready=False), _pod(CLUSTER, 2, ready=False, created=NOW - timedelta(hours=1))
+    assert plan(CLUSTER, replace(seen, pods=(*seen.pods[:2], young))).requeue == 1
+    assert plan(CLUSTER, replace(seen, pods=(*seen.pods[:2], old))).requeue == 5
+
+
 def test_one_member_down_is_said_with_its_reason() -> None:
     seen = _running()
     pods = (*seen.pods[:2], _pod(CLUSTER, 2, ready=False, problem="ImagePullBackOff: no such image"))
