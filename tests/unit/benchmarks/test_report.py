@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import chart, figures, report, results
+from benchmarks import backup, chart, figures, report
+from benchmarks.backup import Taken, results
 from benchmarks.figures import Cost, Idle, Membership, Stage, Upgrade, Writing
 from sandbox.errors import SandboxError
 
@@ -15,6 +16,7 @@ SETTLED = figures.settled_reconcile(Cost(1.5, 1.8, 200), Cost(0.25, 0.3, 160))
 MEMBERSHIP = figures.membership(Membership((2.0,), (2.2,), (5.0,), (5.5,), (1.8,), (1.6,), (1.7,), (0.1,), (0.1,)))
 WRITING = (Writing(0.2, 1),)
 UPGRADE = figures.upgrade(Upgrade((2.0,), WRITING, WRITING, (12.0,), (7.0,), WRITING))
+BACKUP = backup.figures({way: [Taken(4.0, 1 << 30, 40 << 20, 0.02)] for way in ("etcdctl", "file", "s3")})
 BY_HAND = {"by_hand_s": 3.0, "operator_s": 4.5, "ratio": 1.5}
 
 
@@ -29,6 +31,7 @@ WHOLE = _results(
     ten_at_once=BY_HAND,
     membership=MEMBERSHIP,
     upgrade=UPGRADE,
+    backup=BACKUP,
     **figures.growth(figures.STAGES, STAGES),
 )
 
