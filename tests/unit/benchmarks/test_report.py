@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import backup, chart, figures, report
-from benchmarks.backup import Taken, results
+from benchmarks import backup, chart, figures, report, results
+from benchmarks.backup import Taken
 from benchmarks.figures import Cost, Idle, Membership, Stage, Upgrade, Writing
 from sandbox.errors import SandboxError
 
