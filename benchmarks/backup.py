@@ -28,7 +28,7 @@ from .figures import Figures
 
 _GIB = 1 << 30
 _VALUE = 256 * 1024
-_ROUNDS = 3
+_ROUNDS = 5
 _ETCD, _PEER, _STORE = 23790, 23800, 23810  # ports
 _MODULE = "ansible_collections.etcdops.etcd.plugins.modules.etcd_snapshot"
 _VERSION = layout.ETCD_VERSIONS[1]

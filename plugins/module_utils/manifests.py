@@ -17,6 +17,9 @@ VERSION = "etcdops.dev/version"  # of the ConfigMap: what new pods run
 # Kubernetes copies it to the Service's EndpointSlices; watches.yaml has the operator hear of their changes.
 WATCHED = {"etcdops.dev/endpoints": "client"}
 USER = 65532  # "nonroot" of the distroless images
+# Seconds that a member still serves when its pod is deleted: by then no node sends it new connections, and clients that
+# were just told its address have got through.
+_PARTING = 1
 
 
 def labels(cluster: Cluster) -> dict[str, str]:
@@ -222,6 +225,7 @@ def _container(cluster: Cluster) -> Manifest:
         "livenessProbe": _probe("/livez", period=10, failures=6),
         # A member may have to replay a long log first.
         "startupProbe": _probe("/livez", period=1, failures=600),
+        "lifecycle": {"preStop": {"sleep": {"seconds": _PARTING}}},
         # The pod's status has the end of the log when etcd ends: it tells whether data was lost (loss.py).
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": cluster.pod.get("resources", {}),

@@ -59,11 +59,14 @@ def outlook(found: Survey, target: str, cluster_version: str, *, allow_downgrade
     asked = voters(found, target)
     left = tuple(voter.name for voter in order(asked))
     agreed = not cluster_version or parse(cluster_version).minor == parse(target).minor
+    waits = _in_the_way(found, asked, left[0] if left else "")
+    if not waits and not left and not agreed:
+        waits = f"the members run {target} and have yet to agree on it; that takes etcd a few seconds"
     moved = any(parse(version).minor == parse(target).minor for version in running)
     return Outlook(
         refused=refused,
         done=not left and agreed,
-        waits=_in_the_way(found, asked, left[0] if left else ""),
+        waits=waits,
         order=left,
         downgrade=downgrade_to(running, target, cluster_version),
         old_log="" if moved else drops_log_of(running, target),

@@ -2,20 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from . import kube
+from .etcd import EtcdError
 from .kube import Kube, KubeError
 from .observe import client_tls, endpoints
 from .spec import Cluster, read
-from .survey import Connection
+from .survey import Connection, Survey, survey
+
+# Documented in plugins/doc_fragments/kube.py.
+OPTIONS: dict[str, Any] = {
+    "namespace": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+}
 
 
-def find(api: Kube, namespace: str, name: str) -> Cluster:
+@dataclass(frozen=True)
+class Reached:
+    """An EtcdCluster, and its members as they answer in this moment."""
+
+    api: Kube
+    cluster: Cluster
+    connection: Connection
+    found: Survey
+
+
+def end(module: AnsibleModule, work: Callable[[Reached], bool]) -> None:
+    """Do something with the members (it returns whether anything changed), and end the module.
+
+    That etcd, or we, refuse it in this moment is no failure: the operator looks again.
+    """
+    try:
+        with _reached(module.params["namespace"], module.params["name"]) as reached:
+            changed = work(reached)
+    except KubeError as error:
+        module.fail_json(msg=str(error))
+    except EtcdError as error:
+        module.exit_json(changed=False, refused=str(error))
+    module.exit_json(changed=changed, refused="")
+
+
+@contextmanager
+def _reached(namespace: str, name: str) -> Iterator[Reached]:
+    api = kube.connect()
+    cluster = _find(api, namespace, name)
+    connection = _connect(api, cluster)
+    try:
+        yield Reached(api, cluster, connection, survey(connection, list(connection.endpoints), discover=False))
+    finally:
+        connection.close()
+
+
+def _find(api: Kube, namespace: str, name: str) -> Cluster:
     resource = api.get("EtcdCluster", namespace, name)
     if resource is None:
         raise KubeError(404, f"EtcdCluster {name} is gone.")
     return read(resource)
 
 
-def connect(api: Kube, cluster: Cluster) -> Connection:
+def _connect(api: Kube, cluster: Cluster) -> Connection:
     """To every pod that has an address."""
     pods = api.list("Pod", cluster.namespace, cluster.selector)
     tls = None

@@ -26,7 +26,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from .codec import BrokenError, Reader, StoreError, UnsureError, Writer
-from .s3_upload import AT_ONCE, LARGEST, Upload, Whole
+from .s3_upload import AT_ONCE, LARGEST, Upload, Whole, chunked
 
 _TRIES = 3
 _CONNECTING, _ANSWERING = 5, 60  # seconds
@@ -141,7 +141,7 @@ class S3:
         """
         if self.exists(bucket, key):
             raise StoreError(f"s3://{bucket}/{key} exists already, and nothing is ever overwritten")
-        # What is sent in one piece can't be hashed before: only where TLS sees to it that it arrives as it is.
+        # What goes in one piece can't be hashed, and so not signed, before: only where TLS keeps others away from it.
         whole = size is not None and self._secure and size <= LARGEST
         way = self._whole(bucket, key, size or 0) if whole else self._in_parts(bucket, key)
         with self._said(f"s3://{bucket}/{key}"), way as writer:
@@ -151,7 +151,7 @@ class S3:
     def _whole(self, bucket: str, key: str, size: int) -> Iterator[Whole]:
         attempt = secrets.token_hex(16)
         request = ("PUT", *self._target(bucket, key), "")
-        given = {"Content-Length": str(size), "If-None-Match": "*", _ATTEMPT: attempt, _SHA256: "UNSIGNED-PAYLOAD"}
+        given = {**chunked(size), "If-None-Match": "*", _ATTEMPT: attempt}
         try:
             whole = Whole(self._begun(request, given), size)
             yield whole
@@ -170,19 +170,24 @@ class S3:
         return connection
 
     def _put(self, whole: Whole, bucket: str, key: str, attempt: str) -> None:
+        problem: Exception | None = None
         try:
             answer = whole.end()
-            if answer.status < 300:
-                return
-            refusal = _refused(answer)
-            if refusal.status == 412:
-                raise refusal
-            problem: Exception = refusal
+            if answer.status >= 300:
+                problem = _refused(answer)
+            answer.read()
         except (OSError, http.client.HTTPException) as error:
             problem = error
+        if isinstance(problem, Refused) and problem.status == 412:
+            raise problem
         self._forget()
-        if not self._made_by(bucket, key, attempt):
-            raise BrokenError(f"{self._where} did not take s3://{bucket}/{key}: {problem}") from problem
+        stored = self._size_of(bucket, key, attempt)
+        if stored == whole.size or (stored is None and problem is None):  # not everybody who may write may look
+            return
+        if stored is not None:  # a store that does not know of chunks has kept them as they came
+            self._ask("DELETE", bucket, key)
+            problem = problem or ValueError(f"it made {stored} bytes of {whole.size}")
+        raise BrokenError(f"{self._where} did not take s3://{bucket}/{key}: {problem}") from problem
 
     @contextmanager
     def _in_parts(self, bucket: str, key: str) -> Iterator[Upload]:
@@ -260,21 +265,22 @@ class S3:
                 self._forget()
                 problem = error
             lost = True
-            if self._made_by(bucket, key, attempt):
+            if self._size_of(bucket, key, attempt) is not None:
                 return
             time.sleep(tried)
         raise UnsureError(
             f"{self._where} was asked to complete s3://{bucket}/{key} and did not say whether it did"
         ) from problem
 
-    def _made_by(self, bucket: str, key: str, attempt: str) -> bool:
+    def _size_of(self, bucket: str, key: str, attempt: str) -> int | None:
+        """The size of the object that this attempt has made; None if there is none, or nobody tells."""
         try:
             answer = self._answer("HEAD", bucket, key, content=Content(tries=1))
             answer.read()
         except (Refused, OSError, http.client.HTTPException):
             self._forget()
-            return False
-        return answer.headers.get(_ATTEMPT) == attempt
+            return None
+        return int(answer.headers.get("Content-Length", 0)) if answer.headers.get(_ATTEMPT) == attempt else None
 
     # -- requests
 

@@ -5,8 +5,10 @@ In one, the store has half the work: parts have to be put together. In parts, ea
 
 from __future__ import annotations
 
+import base64
 import http.client
 import queue
+import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -16,6 +18,34 @@ AT_ONCE = 2
 LARGEST = 5 << 30  # the most that S3 takes in one request
 _PART = 5 << 20  # the least that S3 takes; 10000 of them, the most that it takes, are more than etcd can hold
 _HELD = 32  # bytes
+_CHUNK = 1 << 20
+_CHECKSUM = "x-amz-checksum-crc32"  # of those that S3 knows the quickest here and, done by the processor, there
+_LINE = b"\r\n"
+
+
+def chunked(size: int) -> dict[str, str]:
+    """The headers of a request whose body is an object of that size, in chunks, with its checksum at the end.
+
+    As AWS's own clients send it: the store finds out by itself whether all came as it was sent.
+    """
+    full, rest = divmod(size, _CHUNK)
+    heads = full * len(_head(_CHUNK)) + (len(_head(rest)) if rest else 0)
+    ends = (full + bool(rest)) * len(_LINE)
+    return {
+        "Content-Length": str(heads + size + ends + len(_end(0))),
+        "Content-Encoding": "aws-chunked",
+        "x-amz-decoded-content-length": str(size),
+        "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+        "x-amz-trailer": _CHECKSUM,
+    }
+
+
+def _head(size: int) -> bytes:
+    return b"%x" % size + _LINE
+
+
+def _end(crc: int) -> bytes:
+    return b"0" + _LINE + f"{_CHECKSUM}:{base64.b64encode(crc.to_bytes(4)).decode()}".encode() + _LINE + _LINE
 
 
 class Whole:
@@ -23,13 +53,16 @@ class Whole:
 
     def __init__(self, connection: http.client.HTTPConnection, size: int) -> None:
         self._connection = connection
+        self.size = size
         self._left = size  # to be written
+        self._sent = 0
+        self._crc = 0
         self._held = b""
 
     def write(self, data: bytes | memoryview) -> int:
         now = max(0, min(len(data), self._left - _HELD))
         try:
-            self._connection.send(data[:now])
+            self._send(memoryview(data)[:now])
         except OSError as error:
             raise BrokenError(f"the upload broke off: {error}") from error
         self._held += data[now:]
@@ -40,8 +73,19 @@ class Whole:
         """What the store answers."""
         if self._left:
             raise BrokenError(f"the snapshot is not as large as etcd said: {self._left} bytes are missing")
-        self._connection.send(self._held)
+        self._send(memoryview(self._held))
+        self._connection.send(_LINE + _end(self._crc))
         return self._connection.getresponse()
+
+    def _send(self, data: memoryview) -> None:
+        while data:
+            within = self._sent % _CHUNK
+            if within == 0:
+                self._connection.send((_LINE if self._sent else b"") + _head(min(_CHUNK, self.size - self._sent)))
+            piece, data = data[: _CHUNK - within], data[_CHUNK - within :]
+            self._connection.send(piece)
+            self._crc = zlib.crc32(piece, self._crc)
+            self._sent += len(piece)
 
 
 class Upload:

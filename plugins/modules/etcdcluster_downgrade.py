@@ -37,42 +37,21 @@ refused:
   returned: always
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, reach
+from ansible_collections.etcdops.etcd.plugins.module_utils import reach
 from ansible_collections.etcdops.etcd.plugins.module_utils.change import downgrade
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import survey
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={
-            "namespace": {"type": "str", "required": True},
-            "name": {"type": "str", "required": True},
-            "version": {"type": "str", "default": ""},
-        },
+        argument_spec={**reach.OPTIONS, "version": {"type": "str", "default": ""}},
         supports_check_mode=True,
     )
-    try:
-        changed = _tell(module.params, dry_run=module.check_mode)
-    except kube.KubeError as error:
-        module.fail_json(msg=str(error))
-    except EtcdError as error:
-        module.exit_json(changed=False, refused=str(error))
-    module.exit_json(changed=changed, refused="")
 
+    def tell(to: reach.Reached) -> bool:
+        return downgrade(to.connection, to.found, module.params["version"], dry_run=module.check_mode)
 
-def _tell(params: dict[str, Any], *, dry_run: bool) -> bool:
-    api = kube.connect()
-    cluster = reach.find(api, params["namespace"], params["name"])
-    connection = reach.connect(api, cluster)
-    try:
-        found = survey(connection, list(connection.endpoints), discover=False)
-        return downgrade(connection, found, params["version"], dry_run=dry_run)
-    finally:
-        connection.close()
+    reach.end(module, tell)
 
 
 if __name__ == "__main__":

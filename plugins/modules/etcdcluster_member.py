@@ -48,11 +48,9 @@ refused:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, reach, spec
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import Done, bring_about
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils import reach, spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.change import bring_about
 from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Wanted
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import survey
 
 _STATES = {"learner": "present", "voter": "promoted", "absent": "absent"}
 
@@ -60,8 +58,7 @@ _STATES = {"learner": "present", "voter": "promoted", "absent": "absent"}
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "namespace": {"type": "str", "required": True},
-            "name": {"type": "str", "required": True},
+            **reach.OPTIONS,
             "state": {"type": "str", "choices": list(_STATES), "required": True},
             "pod": {"type": "str"},
             "id": {"type": "str"},
@@ -69,26 +66,15 @@ def main() -> None:
         required_if=[("state", "learner", ("pod",)), ("state", "voter", ("id",)), ("state", "absent", ("id",))],
         supports_check_mode=True,
     )
-    try:
-        done = _change(module.params, dry_run=module.check_mode)
-    except kube.KubeError as error:
-        module.fail_json(msg=str(error))
-    except EtcdError as error:
-        module.exit_json(changed=False, refused=str(error))
-    if done.warning:
-        module.warn(done.warning)
-    module.exit_json(changed=done.change is not None, refused="")
 
+    def change(of: reach.Reached) -> bool:
+        wanted = _wanted(of.cluster, module.params)
+        done = bring_about(of.connection, of.found, wanted, dry_run=module.check_mode)
+        if done.warning:
+            module.warn(done.warning)
+        return done.change is not None
 
-def _change(params: dict[str, Any], *, dry_run: bool) -> Done:
-    api = kube.connect()
-    cluster = reach.find(api, params["namespace"], params["name"])
-    connection = reach.connect(api, cluster)
-    try:
-        found = survey(connection, list(connection.endpoints), discover=False)
-        return bring_about(connection, found, _wanted(cluster, params), dry_run=dry_run)
-    finally:
-        connection.close()
+    reach.end(module, change)
 
 
 def _wanted(cluster: spec.Cluster, params: dict[str, Any]) -> Wanted:

@@ -52,21 +52,17 @@ refused:
   returned: always
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, reach, roll
+from ansible_collections.etcdops.etcd.plugins.module_utils import reach, roll
 from ansible_collections.etcdops.etcd.plugins.module_utils.change import hand_over
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import FAILED_PRECONDITION, EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.next_step import voters
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import survey
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "namespace": {"type": "str", "required": True},
-            "name": {"type": "str", "required": True},
+            **reach.OPTIONS,
             "pod": {"type": "str", "required": True},
             "uid": {"type": "str", "required": True},
             "lead": {"type": "str", "default": ""},
@@ -74,36 +70,29 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    try:
-        changed = _restart(module.params, dry_run=module.check_mode)
-    except kube.KubeError as error:
-        module.fail_json(msg=str(error))
-    except EtcdError as error:
-        module.exit_json(changed=False, refused=str(error))
-    module.exit_json(changed=changed, refused="")
 
-
-def _restart(params: dict[str, Any], *, dry_run: bool) -> bool:
-    api = kube.connect()
-    cluster = reach.find(api, params["namespace"], params["name"])
-    connection = reach.connect(api, cluster)
-    try:
-        found = survey(connection, list(connection.endpoints), discover=False)
-        pods = api.list("Pod", cluster.namespace, cluster.selector)
-        going = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
-        heir = roll.gate(voters(found, going=going - {params["pod"]}), params["pod"], int(params["lead"] or "0", 16))
-        if dry_run:
+    def restart(one_of: reach.Reached) -> bool:
+        heir = _heir(one_of, module.params["pod"], int(module.params["lead"] or "0", 16))
+        if module.check_mode:
             return True
         if heir:
-            member = next(seen.member for seen in found.members if seen.member.id == heir.id)
-            hand_over(connection, found, member)
+            member = next(seen.member for seen in one_of.found.members if seen.member.id == heir.id)
+            hand_over(one_of.connection, one_of.found, member)
+        for manifest in module.params["objects"]:
+            one_of.api.apply(manifest)
+        return one_of.api.delete("Pod", one_of.cluster.namespace, module.params["pod"], module.params["uid"])
+
+    reach.end(module, restart)
+
+
+def _heir(one_of: reach.Reached, pod: str, lead: int) -> roll.Voter | None:
+    """Who must lead before this pod goes; EtcdError when it must not go now."""
+    pods = one_of.api.list("Pod", one_of.cluster.namespace, one_of.cluster.selector)
+    going = {each["metadata"]["name"] for each in pods if "deletionTimestamp" in each["metadata"]}
+    try:
+        return roll.gate(voters(one_of.found, going=going - {pod}), pod, lead)
     except ValueError as error:
         raise EtcdError(FAILED_PRECONDITION, str(error)) from error
-    finally:
-        connection.close()
-    for manifest in params["objects"]:
-        api.apply(manifest)
-    return api.delete("Pod", params["namespace"], params["pod"], params["uid"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ from __future__ import annotations
 import http.client
 import os
 import time
+import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def test_the_object_of_somebody_else_is_not_taken_for_our_own(store: Store, size
     with pytest.raises(StoreError, match="exists already"):
         race()
     assert store.path(name).read_bytes() == b"theirs"
-    assert not client._made_by(BUCKET, name, "another")
+    assert client._size_of(BUCKET, name, "another") is None
 
 
 def test_what_has_a_size_goes_in_one_request(store: Store) -> None:
@@ -104,6 +105,35 @@ def test_without_tls_it_goes_in_parts(certificates: Certificates, tmp_path: Path
         assert plain.path("x").read_bytes() == b"precious"
     finally:
         plain.end()
+
+
+@pytest.mark.parametrize("size", [1, 32, 33, (1 << 20) - 1, 1 << 20, (1 << 20) + 20, 2 << 20])
+@pytest.mark.parametrize("piece", [1000, 1 << 20])
+def test_it_does_not_matter_where_pieces_and_chunks_end(store: Store, size: int, piece: int) -> None:
+    content, name = os.urandom(size), f"pieces/{size}-{piece}"
+    with S3(store.settings()).writing(BUCKET, name, size) as whole:
+        for start in range(0, size, piece):
+            whole.write(content[start : start + piece])
+    assert store.path(name).read_bytes() == content
+
+
+def test_what_changes_on_its_way_is_not_taken(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store holds it against the checksum."""
+    crc32 = zlib.crc32
+    monkeypatch.setattr(zlib, "crc32", lambda data, before=0: crc32(data, before) ^ 1)
+    client = S3(store.settings())
+    with pytest.raises(BrokenError, match="did not take"), client.writing(BUCKET, "changed", 8) as whole:
+        whole.write(b"precious")
+    assert not client.exists(BUCKET, "changed")
+
+
+def test_a_store_that_keeps_chunks_as_they_come_gets_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told by the size that it says."""
+    client = S3(store.settings())
+    monkeypatch.setattr(client, "_size_of", lambda *_: 1000)
+    with pytest.raises(BrokenError, match="1000 bytes of 8"), client.writing(BUCKET, "kept", 8) as whole:
+        whole.write(b"precious")
+    assert not client.exists(BUCKET, "kept")
 
 
 @pytest.mark.parametrize("written", [0, 10, 2_999_999])
