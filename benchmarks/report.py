@@ -67,6 +67,8 @@ ROWS = (
     Row("… against etcdctl", "backup", "file_ratio", "times", "at least 1"),
     Row("… to S3", "backup", "s3_mb_per_s", "MB/s"),
     Row("… against etcdctl", "backup", "s3_ratio", "times", "at least 0.8"),
+    Row("… to S3, where the store makes no MD5", "backup", "s3_without_md5_mb_per_s", "MB/s"),
+    Row("… against etcdctl", "backup", "s3_without_md5_ratio", "times", "at least 0.8"),
     Row("… memory of the module", "backup", "s3_memory_mib", "MiB", "under 128, with ansible-playbook"),
     Row("… p99 of writes meanwhile, etcdctl", "backup", "etcdctl_write_p99_ms", "ms"),
     Row("… p99 of writes meanwhile, to a file", "backup", "file_write_p99_ms", "ms"),

@@ -16,7 +16,7 @@ SETTLED = figures.settled_reconcile(Cost(1.5, 1.8, 200), Cost(0.25, 0.3, 160))
 MEMBERSHIP = figures.membership(Membership((2.0,), (2.2,), (5.0,), (5.5,), (1.8,), (1.6,), (1.7,), (0.1,), (0.1,)))
 WRITING = (Writing(0.2, 1),)
 UPGRADE = figures.upgrade(Upgrade((2.0,), WRITING, WRITING, (12.0,), (7.0,), WRITING))
-BACKUP = backup.figures({way: [Taken(4.0, 1 << 30, 40 << 20, 0.02)] for way in ("etcdctl", "file", "s3")})
+BACKUP = backup.figures({way: [Taken(4.0, 1 << 30, 40 << 20, 0.02)] for way in ("etcdctl", "file", *backup._STORES)})
 BY_HAND = {"by_hand_s": 3.0, "operator_s": 4.5, "ratio": 1.5}
 
 
