@@ -1,8 +1,8 @@
 """Kills the operator the moment it says that it takes a step: python -m proof.crash NAMESPACE CLUSTER REASON …
 
 One REASON after the other: the next one can only come from the operator that took over. All its processes end at once,
-with nothing put in order, and its pod is deleted. So is its lease, but for the last one's: that the next one waits until
-it has run out need not be seen each time.
+with nothing put in order, and its pod is deleted. So is its lease, but for the last one's: that the next one waits for
+it to run out need not be seen each time.
 """
 
 from __future__ import annotations

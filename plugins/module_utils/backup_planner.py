@@ -325,6 +325,7 @@ def _cleanup(backup: Backup, seen: Observed) -> Manifest:
         volumes=needs.volumes,
         deadline=_DELETING,
         labels=_labels(backup),
+        pod=seen.cluster.pod if seen.cluster else {},
         retries=2,
     )
     return jobs.manifest(order)

@@ -5,7 +5,6 @@ For those who run etcd without Kubernetes; the operator plans for itself (upgrad
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from .membership import display_name
@@ -25,14 +24,14 @@ class Outlook:
     cluster_version: str  # what the members agree on
 
 
-def voters(found: Survey, target: str = "", going: Collection[str] = ()) -> list[Voter]:
-    """The voters; with a target, those that run it already are renewed. Who is about to go does not count as well."""
+def voters(found: Survey, target: str = "") -> list[Voter]:
+    """The voters; with a target, those that run it already are renewed."""
     listed = [seen for seen in found.members if not seen.member.is_learner]
     return [
         Voter(
             id=seen.member.id,
             name=display_name(seen.member),
-            healthy=bool(seen.healthy) and seen.member.name not in going,
+            healthy=bool(seen.healthy),
             applied=seen.status.raft_applied_index if seen.status else 0,
             leads=seen.member.id == found.leader_id,
             renewed=bool(target and seen.status and seen.status.version == target),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from . import kube
 from .etcd import EtcdError
-from .kube import Kube, KubeError
+from .kube import Kube, KubeError, Manifest
 from .observe import client_tls, endpoints
 from .spec import Cluster, read
 from .survey import Connection, Survey, survey
@@ -52,11 +52,23 @@ def end(module: AnsibleModule, work: Callable[[Reached], bool]) -> None:
 def _reached(namespace: str, name: str) -> Iterator[Reached]:
     api = kube.connect()
     cluster = _find(api, namespace, name)
-    connection = _connect(api, cluster)
+    pods = api.list("Pod", cluster.namespace, cluster.selector)
+    connection = _connect(api, cluster, pods)
+    going = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
     try:
-        yield Reached(api, cluster, connection, survey(connection, list(connection.endpoints), discover=False))
+        found = survey(connection, list(connection.endpoints), discover=False)
+        yield Reached(api, cluster, connection, without(found, going))
     finally:
         connection.close()
+
+
+def without(found: Survey, going: Collection[str]) -> Survey:
+    """Who is about to go is not counted upon, though it still answers."""
+    members = (
+        replace(seen, healthy=False, error="its pod is being deleted") if seen.member.name in going else seen
+        for seen in found.members
+    )
+    return replace(found, members=tuple(members))
 
 
 def _find(api: Kube, namespace: str, name: str) -> Cluster:
@@ -66,9 +78,8 @@ def _find(api: Kube, namespace: str, name: str) -> Cluster:
     return read(resource)
 
 
-def _connect(api: Kube, cluster: Cluster) -> Connection:
+def _connect(api: Kube, cluster: Cluster, pods: list[Manifest]) -> Connection:
     """To every pod that has an address."""
-    pods = api.list("Pod", cluster.namespace, cluster.selector)
     tls = None
     if cluster.tls.enabled:
         name = cluster.secret("operator")

@@ -35,8 +35,12 @@ def owner(restore: Restore) -> Manifest:
     return jobs.owner("EtcdRestore", restore.name, restore.uid)
 
 
-def source(restore: Restore, snapshot: Snapshot, cluster: Cluster, image: str) -> Manifest:
-    """Fetch it, check it, and hand it out to the members' Jobs until it is told to stop."""
+def source(restore: Restore, snapshot: Snapshot, cluster: Cluster, image: str, near: str = "") -> Manifest:
+    """Fetch it, check it, and hand it out to the members' Jobs until it is told to stop.
+
+    Beside the pod `near`, if it can be. So is the Job of a snapshot that is taken before, perhaps to the same claim,
+    and some claims are for one node at a time.
+    """
     needs = jobs.store(snapshot.destination, read_only=True) + jobs.encryption(snapshot.encryption_secret)
     scratch, transfer = jobs.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
     where = jobs.path_in_pod(snapshot.destination, snapshot.name)
@@ -54,6 +58,7 @@ def source(restore: Restore, snapshot: Snapshot, cluster: Cluster, image: str) -
         volumes=(needs + scratch + transfer).volumes,
         deadline=_DEADLINE,
         labels=_labels(restore),
+        affinity=_beside(near) if near else {},
         pod=cluster.pod,
     )
     return jobs.manifest(order)
@@ -114,13 +119,6 @@ def after(restore: Restore, cluster: Cluster, verb: str, ordinal: int, image: st
     volume = jobs.claim(f"data-{pod}", _VOLUME)
     settings = _settings(restore, "put_back" if verb == "putback" else "kept")
     work = jobs.worker(verb, image, "etcd_restore", volume + jobs.Parts(settings))
-    term = {
-        "topologyKey": "kubernetes.io/hostname",
-        "labelSelector": {"matchLabels": {"statefulset.kubernetes.io/pod-name": pod}},
-    }
-    beside = {
-        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
-    }
     order = jobs.Order(
         namespace=restore.namespace,
         name=member_name(restore, verb, ordinal),
@@ -129,11 +127,21 @@ def after(restore: Restore, cluster: Cluster, verb: str, ordinal: int, image: st
         volumes=volume.volumes,
         deadline=_TIDYING if verb == "tidy" else _DEADLINE,
         labels=_labels(restore),
-        affinity=beside,
+        affinity=_beside(pod),
         pod=cluster.pod,
         retries=5,
     )
     return jobs.manifest(order)
+
+
+def _beside(pod: str) -> Manifest:
+    """On the node of that pod, if it can be."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"statefulset.kubernetes.io/pod-name": pod}},
+    }
+    weighted = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": weighted}}
 
 
 def _settings(restore: Restore, state: str) -> dict[str, str]:

@@ -109,7 +109,8 @@ def _verifying(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan
     facts = {"startTime": before.get("startTime") or time_text(seen.now), "source": seen.snapshot.location}
     verifying = Plan(Phase.VERIFYING, "Verifying", f"Fetching and checking {seen.snapshot.location}.", result=facts)
     if seen.source is None:
-        made = restore_jobs.source(restore, seen.snapshot, seen.cluster, seen.image)
+        near = next(iter(healthy_members(seen.status)), "") if restore.in_place else ""
+        made = restore_jobs.source(restore, seen.snapshot, seen.cluster, seen.image, near)
         return replace(verifying, step=Step.FETCH, create=(made,))
     job = seen.source
     if job.failed or (job.problem and not job.begun and seen.now - job.started > _STARTING):
@@ -338,6 +339,9 @@ def _finished(restore: Restore, seen: Observed, before: dict[str, Any], phase: P
         return replace(going, step=Step.CREATE, create=tuple(wanted))
     if not all(seen.jobs[name].finished for name in names.values()):
         return going
+    if kept := [f"data-{cluster.pod_name(each)}" for each, name in names.items() if seen.jobs[name].failed]:
+        told = f"{done.message} What was there before could not be deleted from {', '.join(kept)} and takes up room."
+        going = replace(going, message=told)
     return replace(going, step=Step.TIDY, delete_jobs=tuple(names.values()), result={"tidied": True})
 
 

@@ -167,9 +167,6 @@ def _waiting(roll: _Roll) -> Plan | None:
 def _not_renewed(roll: _Roll) -> Plan | None:
     """All serve; but is each of those whose turn has been what it was to become?"""
     version = roll.cluster.version
-    going = [seat.name for seat in roll.team.voters if seat.pod is None or seat.pod.deleting]
-    if going:
-        return roll.waits(f"Waiting for {', '.join(going)} to restart")
     other = [seat for seat in roll.team.voters if seat not in roll.stale and seat.version != version]
     if other and roll.stale and roll.phase is Phase.UPGRADING:
         told = ", ".join(f"{seat.name} reports {seat.version}" for seat in other)

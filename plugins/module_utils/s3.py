@@ -26,7 +26,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from .codec import BrokenError, Reader, StoreError, UnsureError, Writer
-from .s3_upload import AT_ONCE, LARGEST, Upload, Whole, chunked
+from .s3_upload import AT_ONCE, CHECKSUM, LARGEST, Upload, Whole, chunked
 
 _TRIES = 3
 _CONNECTING, _ANSWERING = 5, 60  # seconds
@@ -79,6 +79,9 @@ class Refused(Exception):  # noqa: N818  an answer, not a mistake
         self.status, self.code, self.message = status, code, message
 
 
+_TROUBLES = (Refused, OSError, http.client.HTTPException)  # what may come of a request
+
+
 def signed(
     credentials: Credentials, region: str, request: tuple[str, str, str, str], given: Mapping[str, str], now: datetime
 ) -> dict[str, str]:
@@ -123,15 +126,19 @@ class S3:
             raise StoreError(f"{ca} holds no certificate of the CA of {self._where}: {error}") from error
 
     def exists(self, bucket: str, key: str) -> bool:
+        """Forbidden counts as no: whether it exists is not for everybody to know who may write."""
         with self._said(f"s3://{bucket}/{key}"):
-            try:
-                self._ask("HEAD", bucket, key)
-            except Refused as refusal:
-                # Forbidden: whether it exists is not for everybody to know who may write.
-                if refusal.code not in ("404", "403"):
-                    raise
-                return False
-        return True
+            return self._found(bucket, key) == "200"
+
+    def _found(self, bucket: str, key: str) -> str:
+        """200: it is there; 404: it is not; 403: that is not for us to know."""
+        try:
+            self._ask("HEAD", bucket, key)
+        except Refused as refusal:
+            if refusal.code not in ("404", "403"):
+                raise
+            return refusal.code
+        return "200"
 
     @contextmanager
     def writing(self, bucket: str, key: str, size: int | None = None) -> Iterator[Writer]:
@@ -170,24 +177,44 @@ class S3:
         return connection
 
     def _put(self, whole: Whole, bucket: str, key: str, attempt: str) -> None:
-        problem: Exception | None = None
+        """End it, and see that the store has it as it was sent."""
+        what = f"{self._where} did not take s3://{bucket}/{key}"
         try:
             answer = whole.end()
-            if answer.status >= 300:
-                problem = _refused(answer)
-            answer.read()
+            if answer.status < 300 and answer.headers.get(CHECKSUM) == whole.checksum:
+                return
+            problem: Exception | None = _refused(answer) if answer.status >= 300 else None
         except (OSError, http.client.HTTPException) as error:
             problem = error
+        self._forget()
         if isinstance(problem, Refused) and problem.status == 412:
             raise problem
-        self._forget()
-        stored = self._size_of(bucket, key, attempt)
-        if stored == whole.size or (stored is None and problem is None):  # not everybody who may write may look
+        if isinstance(problem, Refused) and problem.status < 500:
+            raise BrokenError(f"{what}: {problem}") from problem
+        stored = self._looked_for(bucket, key, attempt, tries=_TRIES if problem else 1)
+        if stored == whole.size:
             return
-        if stored is not None:  # a store that does not know of chunks has kept them as they came
+        if stored is None:
+            raise BrokenError(f"{what}: {problem or 'it is not there'}") from problem
+        # A store that does not know of chunks has kept them as they came.
+        try:
             self._ask("DELETE", bucket, key)
-            problem = problem or ValueError(f"it made {stored} bytes of {whole.size}")
-        raise BrokenError(f"{self._where} did not take s3://{bucket}/{key}: {problem}") from problem
+        except _TROUBLES as error:
+            raise UnsureError(f"{what} as it was sent, nor does it let go of it: {error}") from error
+        raise BrokenError(f"{what}: it made {stored} bytes of {whole.size}")
+
+    def _looked_for(self, bucket: str, key: str, attempt: str, tries: int) -> int | None:
+        """The size of what this attempt has made; it may not be there yet when the answer was lost."""
+        for tried in range(1, tries + 1):
+            try:
+                stored = self._size_of(bucket, key, attempt)
+            except _TROUBLES as error:
+                message = f"{self._where} was sent s3://{bucket}/{key} and does not say whether it has it: {error}"
+                raise UnsureError(message) from error
+            if stored is not None or tried == tries:
+                return stored
+            time.sleep(tried)
+        return None
 
     @contextmanager
     def _in_parts(self, bucket: str, key: str) -> Iterator[Upload]:
@@ -204,10 +231,18 @@ class S3:
                 yield parts
                 listed = parts.end()
             self._complete(bucket, key, upload, listed, attempt)
-        except BaseException:
-            with suppress(Exception):
-                self._ask("DELETE", bucket, key, upload)
+        except BaseException as error:
+            if not self._aborted(bucket, key, upload) and isinstance(error, Exception):
+                told = self._words(f"s3://{bucket}/{key}", error)
+                raise UnsureError(f"{told}; parts of s3://{bucket}/{key} may be left there") from error
             raise
+
+    def _aborted(self, bucket: str, key: str, upload: Mapping[str, str]) -> bool:
+        try:
+            self._ask("DELETE", bucket, key, upload)
+        except _TROUBLES as error:
+            return isinstance(error, Refused) and error.status == 404  # it is gone already
+        return True
 
     @contextmanager
     def reading(self, bucket: str, key: str) -> Iterator[Reader]:
@@ -221,7 +256,7 @@ class S3:
     def delete(self, bucket: str, key: str) -> bool:
         """Delete the object and uploads of it that were never finished."""
         with self._said(f"s3://{bucket}/{key}"):
-            there = self.exists(bucket, key)
+            there = self._found(bucket, key) != "404"
             if there:
                 self._ask("DELETE", bucket, key)
             listed = ElementTree.fromstring(self._ask("GET", bucket, "", {"prefix": key, "uploads": ""}))  # noqa: S314
@@ -265,21 +300,23 @@ class S3:
                 self._forget()
                 problem = error
             lost = True
-            if self._size_of(bucket, key, attempt) is not None:
-                return
+            with suppress(*_TROUBLES):
+                if self._size_of(bucket, key, attempt) is not None:
+                    return
             time.sleep(tried)
         raise UnsureError(
             f"{self._where} was asked to complete s3://{bucket}/{key} and did not say whether it did"
         ) from problem
 
     def _size_of(self, bucket: str, key: str, attempt: str) -> int | None:
-        """The size of the object that this attempt has made; None if there is none, or nobody tells."""
+        """The size of the object that this attempt has made; None if there is none."""
         try:
-            answer = self._answer("HEAD", bucket, key, content=Content(tries=1))
-            answer.read()
-        except (Refused, OSError, http.client.HTTPException):
-            self._forget()
-            return None
+            answer = self._answer("HEAD", bucket, key)
+        except Refused as refusal:
+            if refusal.code == "404":
+                return None
+            raise
+        answer.read()
         return int(answer.headers.get("Content-Length", 0)) if answer.headers.get(_ATTEMPT) == attempt else None
 
     # -- requests
@@ -334,7 +371,7 @@ class S3:
 
     def _connection(self, host: str) -> http.client.HTTPConnection:
         found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if found is None:
+        if found is None or found.sock is None:  # it would connect by itself again, with the shorter patience
             found = (
                 http.client.HTTPSConnection(host, timeout=_CONNECTING, context=self._context)
                 if self._secure
@@ -357,13 +394,19 @@ class S3:
         """Turns what went wrong into words."""
         try:
             yield
-        except Refused as refusal:
-            raise StoreError(self._refusal(what, refusal)) from refusal
-        except ssl.SSLCertVerificationError as error:
-            message = f"the certificate of {self._where} is not trusted ({error.verify_message})"
-            raise StoreError(f"{message}; give the CA that signed it") from error
-        except (ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException, OSError) as error:
-            raise StoreError(f"{self._where} can't be reached: {error}") from error
+        except _TROUBLES as error:
+            raise StoreError(self._words(what, error)) from error
+
+    def _words(self, what: str, error: Exception) -> str:
+        match error:
+            case Refused():
+                return self._refusal(what, error)
+            case ssl.SSLCertVerificationError():
+                why = error.verify_message
+                return f"the certificate of {self._where} is not trusted ({why}); give the CA that signed it"
+            case OSError() | http.client.HTTPException():
+                return f"{self._where} can't be reached: {error}"
+        return str(error)
 
     def _refusal(self, what: str, refusal: Refused) -> str:
         code, message = refusal.code, refusal.message

@@ -19,7 +19,7 @@ LARGEST = 5 << 30  # the most that S3 takes in one request
 _PART = 5 << 20  # the least that S3 takes; 10000 of them, the most that it takes, are more than etcd can hold
 _HELD = 32  # bytes
 _CHUNK = 1 << 20
-_CHECKSUM = "x-amz-checksum-crc32"  # of those that S3 knows the quickest here and, done by the processor, there
+CHECKSUM = "x-amz-checksum-crc32"  # of those that S3 knows the quickest here and, done by the processor, there
 _LINE = b"\r\n"
 
 
@@ -36,7 +36,7 @@ def chunked(size: int) -> dict[str, str]:
         "Content-Encoding": "aws-chunked",
         "x-amz-decoded-content-length": str(size),
         "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
-        "x-amz-trailer": _CHECKSUM,
+        "x-amz-trailer": CHECKSUM,
     }
 
 
@@ -45,7 +45,11 @@ def _head(size: int) -> bytes:
 
 
 def _end(crc: int) -> bytes:
-    return b"0" + _LINE + f"{_CHECKSUM}:{base64.b64encode(crc.to_bytes(4)).decode()}".encode() + _LINE + _LINE
+    return b"0" + _LINE + f"{CHECKSUM}:{_base64(crc)}".encode() + _LINE + _LINE
+
+
+def _base64(crc: int) -> str:
+    return base64.b64encode(crc.to_bytes(4)).decode()
 
 
 class Whole:
@@ -68,6 +72,11 @@ class Whole:
         self._held += data[now:]
         self._left -= len(data)
         return len(data)
+
+    @property
+    def checksum(self) -> str:
+        """Of all that was sent, as S3 writes it."""
+        return _base64(self._crc)
 
     def end(self) -> http.client.HTTPResponse:
         """What the store answers."""

@@ -27,7 +27,9 @@ class Seat:
 
     @property
     def serves(self) -> bool:
-        return self.answer is not None and self.answer.healthy
+        """One whose pod is being deleted does so for a moment only: it is not counted upon."""
+        going = self.pod is not None and self.pod.deleting
+        return self.answer is not None and self.answer.healthy and not going
 
     @property
     def answers(self) -> bool:

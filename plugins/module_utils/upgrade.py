@@ -103,7 +103,7 @@ def prepare(cluster: Cluster, seen: Observed, team: Team, objects: Objects) -> P
     noted = replace(noted, to=cluster.target) if noted else _begin(cluster, seen)
     return (
         _alarm(cluster, team)
-        or _snapshot(cluster, seen, noted)
+        or _snapshot(cluster, seen, noted, told=bool(team.downgrade) or noted.log_ready)
         or _ready(cluster, team, noted)
         or _release(cluster, noted, objects, _told(cluster, noted))
     )
@@ -141,8 +141,11 @@ def snapshot_manifest(cluster: Cluster, noted: Upgrade) -> Manifest:
     return backup.manifest(cluster.namespace, noted.snapshot, f"EtcdCluster/{cluster.name}", spec, labels=labels)
 
 
-def _snapshot(cluster: Cluster, seen: Observed, noted: Upgrade) -> Plan | None:
-    """Fails closed: without a snapshot of this cluster that was checked nothing moves. None when there is one."""
+def _snapshot(cluster: Cluster, seen: Observed, noted: Upgrade, *, told: bool) -> Plan | None:
+    """Fails closed: without a snapshot of this cluster that was checked nothing moves. None when there is one.
+
+    When etcd has been `told` to get ready, the upgrade has begun, however long that takes: it is the one from before.
+    """
     if not cluster.upgrade.snapshot:
         return None
     noted = noted if noted.snapshot else _named(cluster, replace(noted, started=seen.now))
@@ -161,7 +164,7 @@ def _snapshot(cluster: Cluster, seen: Observed, noted: Upgrade) -> Plan | None:
     match status.get("phase"):
         case "Succeeded":
             known = status.get("clusterID") == seen.cluster_id
-            fresh = seen.now - datetime.fromisoformat(status["completionTime"]) < _FRESH
+            fresh = told or seen.now - datetime.fromisoformat(status["completionTime"]) < _FRESH
             again = _named(cluster, replace(noted, started=seen.now))
             return None if known and fresh else replace(_snapshot_again(cluster, again), delete_backups=())
         case "Failed":

@@ -348,13 +348,20 @@ class _Tee:
 
     def readinto(self, buffer: memoryview) -> int:
         size = self._source.readinto(buffer)
-        self._file.write(buffer[:size])
+        self._copy(buffer[:size])
         return size
 
     def read(self, limit: int = 1 << 20) -> bytes:
         data = self._source.read(limit)
-        self._file.write(data)
+        self._copy(data)
         return data
+
+    def _copy(self, data: bytes | memoryview) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:  # not the destination's fault
+            name = self._file.name
+            raise codec.StoreError(f"the copy that is checked, {name}, can't be written: {error.strerror}") from error
 
 
 def _recipients(params: dict[str, Any]) -> list[str]:

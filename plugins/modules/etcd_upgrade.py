@@ -62,7 +62,7 @@ EXAMPLES = r"""
     state: ready
     member: m1
   register: turn
-  until: turn.ready
+  until: turn.ready | default(false)
   retries: 60
   delay: 1
 """
@@ -221,7 +221,9 @@ def _prepare(module: AnsibleModule, connection: Connection, found: Survey, ahead
         raise EtcdError(FAILED_PRECONDITION, f"it is not the moment: {ahead.waits}")
     if module.check_mode:
         return True
-    before = ".".join(ahead.cluster_version.split(".")[:2])
+    # What they agree on by themselves; not what they do now, if an earlier try was cut short.
+    oldest = min((seen.status.version for seen in found.members if seen.status), key=parse)
+    before = ".".join(oldest.split(".")[:2])
     downgrade(connection, found, wanted)
     _until(module, connection, wanted)
     if ahead.old_log and not ahead.downgrade:
@@ -236,7 +238,10 @@ def _until(module: AnsibleModule, connection: Connection, series: str) -> None:
     while time.monotonic() < end:
         found = survey(connection, module.params["endpoints"])
         seen = [one for one in found.members if not one.member.is_learner]
-        agreed = {connection.client(one.url).cluster_version() for one in seen if one.healthy}
+        if not seen or not all(one.healthy for one in seen):  # who is away has not heard of it
+            time.sleep(0.5)
+            continue
+        agreed = {connection.client(one.url).cluster_version() for one in seen}
         stored = {one.status.storage_version for one in seen if one.status and one.status.storage_version}
         if all(version.startswith(f"{series}.") for version in agreed | stored):
             return

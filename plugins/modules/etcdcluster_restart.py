@@ -87,10 +87,8 @@ def main() -> None:
 
 def _heir(one_of: reach.Reached, pod: str, lead: int) -> roll.Voter | None:
     """Who must lead before this pod goes; EtcdError when it must not go now."""
-    pods = one_of.api.list("Pod", one_of.cluster.namespace, one_of.cluster.selector)
-    going = {each["metadata"]["name"] for each in pods if "deletionTimestamp" in each["metadata"]}
     try:
-        return roll.gate(voters(one_of.found, going=going - {pod}), pod, lead)
+        return roll.gate(voters(one_of.found), pod, lead)
     except ValueError as error:
         raise EtcdError(FAILED_PRECONDITION, str(error)) from error
 

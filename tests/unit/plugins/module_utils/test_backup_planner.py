@@ -312,3 +312,11 @@ def test_reading() -> None:
     assert read(resource) == replace(SEALED, requested_by="kubectl")
     resource["spec"]["destination"] = {"newClaim": {"size": "2Gi"}}  # type: ignore[index]
     assert read(resource).destination.claim == ClaimStore("one-snapshot", own=True, size="2Gi")
+
+
+def test_what_deletes_a_snapshot_can_run_where_the_members_can() -> None:
+    cluster = replace(CLUSTER, pod={"tolerations": [{"key": "etcd"}], "imagePullSecrets": [{"name": "pull"}]})
+    going, good = replace(CLAIM, deleting=True, delete_data=True), _ended(CLAIM, Phase.SUCCEEDED)
+    (job,) = plan(going, replace(SEEN, cluster=cluster), good).create
+    pod = job["spec"]["template"]["spec"]
+    assert (pod["tolerations"], pod["imagePullSecrets"]) == (cluster.pod["tolerations"], cluster.pod["imagePullSecrets"])

@@ -219,3 +219,18 @@ def test_a_pod_that_was_there_before_its_learner_starts_afresh() -> None:
     plan = _planned(without(seen, 3, **removed), size=4)
     assert (plan.phase, plan.step, plan.apply) == (Phase.REPAIRING, Step.UPDATE, ())
     assert (plan.delete_claims, plan.delete_pods) == (("data-e-3",), ("e-3",))
+
+
+def test_nobody_leaves_or_joins_while_a_voter_is_about_to_go_though_it_still_serves() -> None:
+    """A pod that is deleted serves for another second."""
+    going = _with_pod(running(), 0, deleting=True)
+    for size in (2, 5):
+        plan = _change(going, size=size)
+        assert plan is None or not (plan.add or plan.remove)
+        assert (_planned(running(), size=size).add or _planned(running(), size=size).remove) != ""
+
+
+def test_a_learner_does_not_vote_while_a_voter_is_about_to_go() -> None:
+    learning = _learning(member(3, is_learner=True), answer(4, learner=True))
+    assert _planned(learning, size=4).step is Step.PROMOTE
+    assert _planned(_with_pod(learning, 0, deleting=True), size=4).step is not Step.PROMOTE

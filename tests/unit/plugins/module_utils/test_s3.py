@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.codec import BrokenError, StoreError, UnsureError
-from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3, Content, Credentials, signed
+from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3, Content, Credentials, Refused, signed
 from ansible_collections.etcdops.etcd.plugins.module_utils.s3_upload import Upload, Whole
 
 from ..etcds import Certificates
@@ -117,6 +117,48 @@ def test_it_does_not_matter_where_pieces_and_chunks_end(store: Store, size: int,
     assert store.path(name).read_bytes() == content
 
 
+def test_a_store_that_tells_nothing_of_what_it_took_is_asked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Whole, "checksum", "unheard of")
+    with S3(store.settings()).writing(BUCKET, "asked", 8) as whole:
+        whole.write(b"precious")
+    assert store.path("asked").read_bytes() == b"precious"
+
+
+def test_who_can_not_ask_either_is_unsure(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def size_of(*_: str) -> int:
+        raise Refused(403, "403", "Forbidden")
+
+    client = S3(store.settings())
+    monkeypatch.setattr(Whole, "checksum", "unheard of")
+    monkeypatch.setattr(client, "_size_of", size_of)
+    with pytest.raises(UnsureError, match="does not say whether"), client.writing(BUCKET, "unsure", 8) as whole:
+        whole.write(b"precious")
+
+
+def test_parts_that_could_not_be_removed_are_told(certificates: Certificates, tmp_path: Path) -> None:
+    """The store goes in the middle."""
+    going = Store.start(tmp_path, certificates)
+    client = S3(going.settings())
+
+    def upload() -> None:
+        with client.writing(BUCKET, "left") as parts:
+            parts.write(bytes(6 << 20))
+            going.end()
+            parts.write(bytes(6 << 20))
+
+    with pytest.raises(UnsureError, match=r"can't be reached.*parts of s3://backups/left may be left"):
+        upload()
+
+
+def test_who_may_not_look_may_still_delete(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = S3(store.settings())
+    with client.writing(BUCKET, "hidden", 8) as whole:
+        whole.write(b"precious")
+    monkeypatch.setattr(client, "_found", lambda *_: "403")
+    assert client.delete(BUCKET, "hidden")
+    assert not store.path("hidden").exists()
+
+
 def test_what_changes_on_its_way_is_not_taken(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store holds it against the checksum."""
     crc32 = zlib.crc32
@@ -128,8 +170,9 @@ def test_what_changes_on_its_way_is_not_taken(store: Store, monkeypatch: pytest.
 
 
 def test_a_store_that_keeps_chunks_as_they_come_gets_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told by the size that it says."""
+    """It knows of no checksum, and is told by the size that it says."""
     client = S3(store.settings())
+    monkeypatch.setattr(Whole, "checksum", "unheard of")
     monkeypatch.setattr(client, "_size_of", lambda *_: 1000)
     with pytest.raises(BrokenError, match="1000 bytes of 8"), client.writing(BUCKET, "kept", 8) as whole:
         whole.write(b"precious")

@@ -304,3 +304,15 @@ def test_what_the_user_says() -> None:
     assert read({"metadata": meta, "spec": spec}).upgrade == UpgradeSpec(backup={"destination": {"newClaim": {}}})
     wanted = UpgradeSpec(True, True, {"destination": {"claim": {"name": "a"}}}, timedelta(days=7))
     assert read({"metadata": meta, "spec": {**spec, "upgrade": said}}).upgrade == wanted
+
+
+def test_a_snapshot_is_not_taken_again_while_etcd_gets_ready() -> None:
+    """However long that takes: the upgrade has begun."""
+    down = replace(NEW, version="3.5.35", upgrade=replace(NEW.upgrade, allow_downgrade=True))
+    seen = backed_up(after(whole(), plan(down, whole())), "Succeeded")
+    told = plan(down, seen)
+    assert (told.reason, told.downgrade) == ("EnablingDowngrade", "3.5")
+    later = replace(after(seen, told), now=NOW + timedelta(hours=1))
+    waiting = versions(later, ["3.6.16"] * 3, "3.6", downgrade="3.5.0")
+    assert plan(down, waiting).reason == "EnablingDowngrade"
+    assert plan(down, later).reason == "TakingSnapshot"  # it was called off
