@@ -125,7 +125,7 @@ def _repair(case: Case, seat: Seat) -> Plan | None:
     others_unwell = [name for name in team.unwell if name != seat.name]
     if sum(other.serves for other in team.voters if other != seat) < quorum(team.votes - 1):
         return None
-    if seat.serves and others_unwell:
+    if seat.healthy and others_unwell:
         return None
     if seat.ordinal >= case.cluster.size:
         return _leave(case, seat, f"Removing {seat.name}: {seat.lost}, and it is not wanted any more.")

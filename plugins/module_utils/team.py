@@ -26,10 +26,13 @@ class Seat:
     leads: bool = False
 
     @property
+    def healthy(self) -> bool:
+        return self.answer is not None and self.answer.healthy
+
+    @property
     def serves(self) -> bool:
         """One whose pod is being deleted does so for a moment only: it is not counted upon."""
-        going = self.pod is not None and self.pod.deleting
-        return self.answer is not None and self.answer.healthy and not going
+        return self.healthy and not (self.pod and self.pod.deleting)
 
     @property
     def answers(self) -> bool:
