@@ -46,8 +46,7 @@ def phase(status: Manifest, _: Manifest, wanted: str) -> bool:
 
 
 def ready(status: Manifest, resource: Manifest, _: str) -> bool:
-    replicas: int = resource["spec"]["replicas"]
-    return status.get("readyReplicas", 0) == replicas
+    return bool(status.get("readyReplicas", 0) == resource["spec"]["replicas"])
 
 
 CHECKS: dict[str, Callable[[Manifest, Manifest, str], bool]] = {

@@ -67,7 +67,6 @@ def _roll(folder: Path, cluster: Cluster, version: str) -> subprocess.CompletedP
         "etcd_snapshot_dest": str(folder / "before.db"),
     }
     environment = os.environ | {
-        "PATH": f"{parts.etcd_binary(version).parent}:{os.environ['PATH']}",
         "ANSIBLE_COLLECTIONS_PATH": str(layout.REPOSITORY / ".build/collections"),
         "ANSIBLE_LIBRARY": str(_HERE / "library"),
         "ANSIBLE_LOCALHOST_WARNING": "false",

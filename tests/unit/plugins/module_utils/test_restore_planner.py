@@ -275,6 +275,29 @@ def test_a_paused_cluster_that_serves_is_saved_first() -> None:
     assert planned.create[0]["spec"] == {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
 
 
+def test_the_snapshot_is_fetched_beside_the_member_that_is_saved_first() -> None:
+    """Both may be on one claim, and that on one node."""
+    (job,) = _in_place().reconcile().create
+    affinity = job["spec"]["template"]["spec"]["affinity"]["podAffinity"]
+    term = affinity["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
+    assert term["labelSelector"]["matchLabels"] == {"statefulset.kubernetes.io/pod-name": "example-0"}
+
+
+def test_old_data_that_could_not_be_deleted_is_told_of() -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.finish("member")
+    world.reconcile()
+    world.reconcile()
+    world.cluster_status(phase="Running", clusterID="new")
+    assert world.reconcile().phase is Phase.SUCCEEDED
+    for _ in range(6):
+        world.reconcile()
+        world.finish("tidy", FAILED)
+    assert world.status["tidied"]
+    assert "could not be deleted from data-" in world.status["message"]
+
+
 def test_a_new_cluster_that_got_no_data_is_told_of() -> None:
     world = World(NEW, CLUSTER)
     world.reconcile()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from typing import Any
 import pyrage
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils import http2
+from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreError
 from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3
 from ansible_collections.etcdops.etcd.plugins.modules import etcd_restore, etcd_snapshot, etcd_snapshot_info
 
@@ -416,3 +419,14 @@ def test_where_nothing_was_nothing_is_put_back(newest: Cluster, tmp_path: Path) 
     succeed(etcd_restore, data_dir=str(data), old_data=str(old), state="put_back")
     assert not data.exists()
     assert not old.exists()
+
+
+def test_a_full_disk_for_the_copy_is_not_blamed_on_the_destination() -> None:
+    class Full:
+        name = "/scratch/snapshot.db"
+
+        def write(self, _: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StoreError, match=r"the copy that is checked, /scratch/snapshot.db, can't be written: No space"):
+        etcd_snapshot._Tee(io.BytesIO(b"x"), Full()).read()

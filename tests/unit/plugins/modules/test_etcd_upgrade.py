@@ -91,6 +91,16 @@ def test_back_as_long_as_one_has_not_moved(old: Cluster) -> None:
     _roll(old, V35)
 
 
+def test_a_preparation_that_was_cut_short_is_finished(old: Cluster) -> None:
+    """Killed after etcd was told to go down a minor version, and before it was told that this was not meant."""
+    _roll(old, V36)
+    old.client().downgrade("ENABLE", "3.5.0")
+    eventually(lambda: old.client().cluster_version().startswith("3.5."))
+    assert _ask(old, V37, state="prepared")["changed"]
+    assert old.client().cluster_version().startswith("3.6.")
+    assert old.client().status().downgrade == ""
+
+
 def test_nobody_is_next_while_somebody_is_down(old: Cluster) -> None:
     first, second, _ = (next(m for m in old.members if m.name == name) for name in _ask(old, V36)["order"])
     second.kill()
