@@ -84,6 +84,9 @@ def _drain(reader: int) -> None:
 
 def _job(namespace: str, backup: str) -> str:
     name = f"{backup}-backup"
+    # A Job that goes before the operator has seen it is just made again.
+    noted = ("get", "etcdb", backup, f"--namespace={namespace}", "--output=jsonpath={.status.startTime}")
+    wait_for("the operator to see its Job", lambda: bool(sandbox.kubectl(*noted)), timeout=_TIMEOUT)
     sandbox.kubectl("delete", "job", name, f"--namespace={namespace}", "--cascade=background", "--wait=false")
     pods = f"--selector=batch.kubernetes.io/job-name={name}"
     listing = ("get", "pods", f"--namespace={namespace}", pods, "--output=name")
