@@ -8,6 +8,7 @@ from __future__ import annotations
 import _socket
 import fcntl
 import os
+import select
 import stat
 import sys
 import termios
@@ -216,20 +217,19 @@ def _have_it_run(server: _socket.socket, program: str, argv: list[str]) -> None:
 
 def _wait(server: _socket.socket, program: str, ignored: list[int], mask: set[int]) -> None:
     """Pass signals on until the command has ended, and end as it did."""
-
-    def forward(number: int, _frame: object) -> None:
-        try:
-            server.send(b"%d" % number)
-        except OSError:
-            pass  # it has just ended
-
     try:
+        # By a pipe: Python's own handlers would wait for the answer if a signal came right before we do.
+        told, tell = os.pipe()
+        os.set_blocking(tell, False)
+        _signal.set_wakeup_fd(tell)
         for number in FORWARDED:
             if number not in ignored:
-                _signal.signal(number, forward)
+                _signal.signal(number, lambda *_: None)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         server.settimeout(None)
         try:
+            while told in select.select([server, told], [], [])[0]:
+                _forward(os.read(told, 100), server)
             answer = server.recv(1000)
         except OSError:
             answer = b""
@@ -245,6 +245,14 @@ def _wait(server: _socket.socket, program: str, ignored: list[int], mask: set[in
         os._exit(code)
     finally:  # whatever goes wrong here, the command must not be run again
         os._exit(1)
+
+
+def _forward(signals: bytes, server: _socket.socket) -> None:
+    try:
+        for number in signals:
+            server.send(b"%d" % number)
+    except OSError:
+        pass  # it has just ended, and its answer is there
 
 
 def _give_up_terminal(fd: int) -> bool:
