@@ -228,7 +228,7 @@ def _wait(server: _socket.socket, program: str, ignored: list[int], mask: set[in
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         server.settimeout(None)
         try:
-            while told in select.select([server, told], [], [])[0]:
+            while told in select.select([server.fileno(), told], [], [])[0]:
                 _forward(os.read(told, 100), server)
             answer = server.recv(1000)
         except OSError:
