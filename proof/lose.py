@@ -25,6 +25,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,19 @@ def _membership(namespace: str, seen: Seen, victims: list[Pod]) -> None:
     ids = {member["name"]: member["id"] for member in seen.status["members"]}
     other = next(pod for pod in seen.pods if pod not in victims)
     for victim in victims:
-        etcdctl(namespace, other.name, "member", "remove", ids[victim.name])
+        remove = partial(_removed, namespace, other.name, ids[victim.name])
+        wait_for(f"etcd to let {victim.name} go", remove, timeout=30, every=0.5)
+
+
+def _removed(namespace: str, pod: str, member: str) -> bool:
+    """For five seconds after somebody has come, etcd lets nobody go."""
+    try:
+        etcdctl(namespace, pod, "member", "remove", member)
+    except SandboxError as error:
+        if "unhealthy cluster" in str(error):
+            return False
+        raise
+    return True
 
 
 def _killed(damage: Callable[[Path], None]) -> Callable[[str, Seen, list[Pod]], None]:
