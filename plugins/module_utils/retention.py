@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+FAILED = 3  # how many failed ones are kept while no newer one is good; a schedule may fail every minute for weeks
+
 
 @dataclass(frozen=True)
 class Retention:
@@ -30,13 +32,11 @@ def to_delete(backups: Sequence[Kept], retention: Retention) -> list[str]:
     """The names of those that are not to be kept, oldest first.
 
     Good ones go when no rule asks for them. Bad ones have no data and go when there is a newer good one, which makes
-    their reason old news. Those that are not done are left alone.
+    their reason old news, or enough newer bad ones. Those that are not done are left alone.
     """
     newest_first = sorted(backups, key=lambda each: (each.due, each.name), reverse=True)
     good = [each for each in newest_first if each.good]
-    if not good:
-        return []
-    wanted = {good[0].name} | {each.name for each in good[: retention.last]}
+    wanted = {each.name for each in good[: max(1, retention.last)]}
     classes: tuple[tuple[int, Callable[[datetime], Any]], ...] = (
         (retention.hourly, lambda due: (due.date(), due.hour)),
         (retention.daily, lambda due: due.date()),
@@ -47,6 +47,6 @@ def to_delete(backups: Sequence[Kept], retention: Retention) -> list[str]:
         for each in good:
             latest.setdefault(period(each.due), each.name)
         wanted |= set(list(latest.values())[:count])
-    stale = [each for each in newest_first if each.done and not each.good and each.due < good[0].due]
-    unwanted = [each for each in good if each.name not in wanted]
-    return [each.name for each in sorted([*unwanted, *stale], key=lambda each: (each.due, each.name))]
+    bad = [each for each in newest_first if each.done and not each.good]
+    wanted |= {each.name for each in bad[:FAILED] if not good or each.due >= good[0].due}
+    return [each.name for each in reversed(newest_first) if each.done and each.name not in wanted]

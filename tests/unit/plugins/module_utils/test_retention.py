@@ -4,7 +4,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.retention import Kept, Retention, to_delete
+from ansible_collections.etcdops.etcd.plugins.module_utils.retention import FAILED, Kept, Retention, to_delete
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -26,6 +26,11 @@ def test_the_last_good_one_is_never_deleted() -> None:
 def test_bad_ones_go_when_there_is_a_newer_good_one() -> None:
     assert to_delete([*_made(1), *_made(2, 3, good=False)], Retention(last=7)) == ["b3", "b2"]
     assert to_delete(_made(2, 3, good=False), Retention(last=1)) == []
+
+
+def test_of_bad_ones_alone_the_last_three_are_kept() -> None:
+    assert to_delete(_made(1, 2, 3, 4, 5, good=False), Retention(last=7)) == ["b5", "b4"]
+    assert to_delete([*_made(1, 2, 3, 4, good=False), *_made(9)], Retention(last=1)) == ["b4"]
 
 
 def test_what_is_not_done_is_left_alone() -> None:
@@ -60,8 +65,10 @@ def test_whatever_there_is(seed: int) -> None:
     good = sorted((each for each in made if each.good), key=lambda each: (each.due, each.name))
     assert all(each.done for each in made if each.name in gone)
     assert {each.name for each in good[len(good) - rules.last :]} <= {each.name for each in left}
+    bad = [each for each in left if each.done and not each.good]
+    assert len(bad) <= FAILED
     if good:
         assert good[-1] in left
     else:
-        assert gone == []
+        assert len(bad) == min(FAILED, sum(each.done for each in made))
     assert to_delete(left, rules) == []  # and then it rests
