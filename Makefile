@@ -50,7 +50,7 @@ test: setup ## Lint, unit tests, the sandbox's own tests, every Molecule scenari
 .PHONY: unit
 unit: setup ## Unit tests (they run real etcd processes) and the simulation
 	@$(PYTHON) -m sandbox prepare
-	@$(PYTHON) -m pytest tests/unit tests/simulation
+	@tools/unit
 
 .PHONY: lint
 lint: setup ## ruff, mypy, yamllint, ansible-lint
