@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from .kube import Manifest
@@ -151,3 +151,10 @@ def _requested_by(meta: dict[str, Any]) -> str:
     makers = [entry for entry in meta.get("managedFields", []) if entry.get("manager") != "ansible-operator"]
     first: dict[str, Any] = min(makers, key=lambda entry: entry.get("time", ""), default={})
     return str(first.get("manager", ""))
+
+
+def ended_at(resource: Manifest) -> datetime:
+    """When an EtcdBackup that has failed did so."""
+    conditions = {each["type"]: each for each in resource.get("status", {}).get("conditions", [])}
+    known = conditions.get("Failed", {}).get("lastTransitionTime") or resource["metadata"]["creationTimestamp"]
+    return datetime.fromisoformat(known)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import jobs, spec
-from .backup import BACKUP_LABEL, BACKUP_UID, Backup
+from .backup import BACKUP_LABEL, BACKUP_UID, Backup, Destination
 from .backup_planner import Observed, cleanup_name, job_name, outcome
 from .kube import Kube, KubeError, Manifest
 
@@ -33,7 +33,18 @@ def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observed:
         job=job,
         check_log=api.log(backup.namespace, job.pod, "check") if job and job.complete and job.pod else None,
         cleanup=cleanup,
+        missing=missing(api, backup.namespace, backup.destination, backup.encryption_secret) if starting else "",
     )
+
+
+def missing(api: Kube, namespace: str, destination: Destination, encryption_secret: str) -> str:
+    """Which objects a Job would wait for in vain, in words: Kubernetes has its pod wait, and is silent about it."""
+    claim, s3 = destination.claim, destination.s3
+    claims = [claim.name] if claim and not claim.own else []
+    secrets = [*([s3.credentials_secret, s3.ca_secret] if s3 else []), encryption_secret]
+    mounted = [("PersistentVolumeClaim", name) for name in claims] + [("Secret", name) for name in secrets if name]
+    absent = [f"{kind} {name}" for kind, name in mounted if api.get(kind, namespace, name) is None]
+    return f"there is no {' and no '.join(absent)} in this namespace" if absent else ""
 
 
 def _job(api: Kube, backup: Backup, name: str, pods: Sequence[Manifest], now: datetime) -> jobs.Job | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -16,7 +16,6 @@ from .reporting import conditions, sentence, time_text
 from .spec import Cluster
 
 SOON, SETTLED = 1, 3600
-_STARTING = timedelta(minutes=2)  # how long a pod may take to start before its problem is the reason of a failure
 _DELETING = 300  # seconds for a Job that deletes a snapshot
 
 
@@ -48,6 +47,7 @@ class Observed:
     job: jobs.Job | None = None
     check_log: str | None = None  # what etcdutl said; None when that can't be had now
     cleanup: jobs.Job | None = None
+    missing: str = ""  # what a Job would wait for in vain, in words
 
 
 @dataclass(frozen=True)
@@ -125,15 +125,24 @@ def _start(backup: Backup, seen: Observed, before: dict[str, Any]) -> Plan:
     if seen.claim_uid not in (None, backup.uid):
         return _failed(f"there is a claim {backup.own_claim} already, and it was not made for this EtcdBackup")
     members = healthy_members(seen.cluster_status)
-    if not members:
-        if seen.now - _first_look(before, seen.now) > _STARTING:
-            state = seen.cluster_status.get("phase", "Pending")
-            return _failed(f"no member of EtcdCluster {backup.cluster} is healthy; it is {state}")
-        return Plan(Phase.PENDING, "WaitingForCluster", f"Waiting for EtcdCluster {backup.cluster} to serve.")
+    if seen.missing or not members:
+        return _wait(backup, seen, before)
     message = f"Taking a snapshot of {backup.cluster} from {members[0]}."
     wanted = [_claim(backup, cluster)] if backup.own_claim else []
     wanted.append(_job(backup, cluster, seen, members))
     return Plan(Phase.RUNNING, "Started", message, Step.CREATE, tuple(wanted))
+
+
+def _wait(backup: Backup, seen: Observed, before: dict[str, Any]) -> Plan:
+    """For what may be there in a moment; not for longer."""
+    too_late = seen.now - _first_look(before, seen.now) > jobs.STARTING
+    if seen.missing:
+        message = f"{sentence(seen.missing)} It is waited for."
+        return _failed(seen.missing) if too_late else Plan(Phase.PENDING, "WaitingForObjects", message)
+    if too_late:
+        state = seen.cluster_status.get("phase", "Pending")
+        return _failed(f"no member of EtcdCluster {backup.cluster} is healthy; it is {state}")
+    return Plan(Phase.PENDING, "WaitingForCluster", f"Waiting for EtcdCluster {backup.cluster} to serve.")
 
 
 def _first_look(before: dict[str, Any], now: datetime) -> datetime:
@@ -157,16 +166,15 @@ def _follow(backup: Backup, seen: Observed, job: jobs.Job) -> Plan:
         # What reported its own failure has left nothing, if it is sure of that.
         left = saved is None or saved.code == 0 or "error" not in saved.report or saved.report.get("unsure", False)
         return _fail(backup, seen, jobs.in_words(backup.destination, job.why), left=left)
-    if job.problem and not job.begun and seen.now - job.started > _STARTING:
-        return _fail(backup, seen, job.problem, left=False)
+    if job.is_stuck(seen.now):
+        return _fail(backup, seen, job.problem, left=job.begun)
     doing = "Checking the snapshot." if "save" in job.ended else f"Taking a snapshot of {backup.cluster}."
-    trouble = f" {job.problem}." if job.problem else ""
-    return Plan(Phase.RUNNING, "Running", f"{doing}{trouble}", result=begun, requeue=jobs.patience(job, seen.now))
+    return Plan(Phase.RUNNING, "Running", f"{doing}{job.trouble}", result=begun, requeue=jobs.patience(job, seen.now))
 
 
 def _complete(backup: Backup, seen: Observed, job: jobs.Job) -> Plan:
     saved = job.ended["save"].report if "save" in job.ended else {}
-    if seen.check_log is None and job.pod and seen.now - job.started < backup.deadline + _STARTING:
+    if seen.check_log is None and job.pod and seen.now - job.started < backup.deadline + jobs.STARTING:
         begun = {"startTime": time_text(job.started)}
         return Plan(Phase.RUNNING, "Running", "Waiting for the log of etcdutl.", result=begun)
     checked = jobs.snapshot_status(seen.check_log)
@@ -205,7 +213,7 @@ def _clean(backup: Backup, seen: Observed, why: str) -> Plan:
     removing, job = _remove(backup, seen, going), seen.cleanup
     if removing is None:
         return _failed(why)
-    if job and (job.failed or (job.problem and seen.now - job.started > _STARTING)):
+    if job and (job.failed or job.is_stuck(seen.now)):
         trouble = jobs.in_words(backup.destination, job.why) if job.failed else job.problem
         return _failed(f"{why}; and what it may have left at {backup.location} could not be removed: {trouble}")
     return removing
@@ -235,10 +243,12 @@ def _tidy(backup: Backup, seen: Observed, done: Plan) -> Plan:
 
 def _delete(backup: Backup, seen: Observed, before: dict[str, Any], ended: Phase | None) -> Plan:
     """The finalizer: nothing is left running, and the data goes if the user said so."""
-    begun = "startTime" in before or seen.job is not None
+    # Noted before the Job goes: who looks next must know that there was one.
+    noted = {"startTime": time_text(seen.job.started)} if seen.job and "startTime" not in before else {}
+    begun = "startTime" in before or seen.job is not None or seen.claim_uid == backup.uid
     wanted = begun if ended is None else ended is Phase.SUCCEEDED and backup.delete_data
-    trouble = f" {seen.cleanup.problem}." if seen.cleanup and seen.cleanup.problem else ""
-    going = Plan(Phase.DELETING, "Deleting", f"Deleting {backup.location}.{trouble}")
+    trouble = seen.cleanup.trouble if seen.cleanup else ""
+    going = Plan(Phase.DELETING, "Deleting", f"Deleting {backup.location}.{trouble}", result=noted)
     removing = _remove(backup, seen, going) if wanted and not backup.let_go else None
     if removing is None:
         return Plan(Phase.DELETING, "Deleted", "Nothing is left to do.", release=True)
@@ -298,7 +308,9 @@ def _job(backup: Backup, cluster: Cluster, seen: Observed, members: list[str]) -
     save = jobs.worker("save", seen.image, "etcd_backup", needs + jobs.Parts(settings))
     looks = jobs.store(backup.destination) if plain else jobs.scratch()
     arguments = ["snapshot", "status", where if plain else jobs.SNAPSHOT, "--write-out=json"]
-    check = jobs.etcdutl("check", cluster.image, arguments, jobs.Parts(mounts=looks.mounts))
+    # What the members run: an upgrade that waits for this snapshot may ask for an image that does not exist.
+    running = replace(cluster, version=seen.cluster_status.get("version") or cluster.version)
+    check = jobs.etcdutl("check", running.image, arguments, jobs.Parts(mounts=looks.mounts))
     order = jobs.Order(
         namespace=backup.namespace,
         name=job_name(backup),

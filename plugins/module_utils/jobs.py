@@ -11,6 +11,7 @@ from typing import Any
 from .backup import API_VERSION, Destination
 from .kube import Manifest
 from .manifests import USER
+from .reporting import sentence
 from .spec import Cluster
 
 _PLAYBOOKS = "/opt/ansible/collections/ansible_collections/etcdops/etcd/playbooks"
@@ -27,6 +28,7 @@ _RESOURCES = {"requests": {"cpu": "1m", "memory": "96Mi"}, "limits": {"memory": 
 
 # What is freed goes back at once: a snapshot goes through memory in pieces of a megabyte and more.
 _MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
+STARTING = timedelta(minutes=2)  # how long a pod may take to start before its problem is the reason of a failure
 _OVERDUE = timedelta(minutes=1)  # a pod that should have ended so long ago is taken for ended
 
 
@@ -258,18 +260,28 @@ class Job:
     begun: bool = False  # a container has run
     running: bool = False  # the main container runs
     ended: Mapping[str, Ended] = field(default_factory=dict)  # by container
-    problem: str = ""  # why the pod does not start
+    problem: str = ""  # why the pod does not start, or does not go on
+    waits_since: datetime | None = None  # when its last container ended
 
     @property
     def finished(self) -> bool:
         return self.complete or bool(self.failed)
 
     @property
+    def trouble(self) -> str:
+        """The problem as a sentence that follows another one; "" without."""
+        return f" {sentence(self.problem)}" if self.problem else ""
+
+    def is_stuck(self, now: datetime) -> bool:
+        """Has it had its problem for so long that it is the reason of a failure?"""
+        return bool(self.problem) and now - (self.waits_since or self.started) > STARTING
+
+    @property
     def why(self) -> str:
         """Why it failed, in a sentence."""
         bad = [(name, each) for name, each in self.ended.items() if each.code != 0]
         if self.failed == "DeadlineExceeded":
-            return f"it took too long.{f' {self.problem}.' if self.problem else ''}"
+            return f"it took too long.{self.trouble}"
         if bad:
             name, each = bad[-1]
             if each.code == 137 and not each.report:
@@ -323,6 +335,7 @@ def _with_pod(job: Job, pod: Manifest) -> Job:
         for each in containers
         if (terminated := each.get("state", {}).get("terminated"))
     }
+    times = [each["state"]["terminated"].get("finishedAt") for each in containers if each["name"] in ended]
     main: Manifest = next(iter(status.get("containerStatuses", [])), {})
     return replace(
         job,
@@ -332,6 +345,7 @@ def _with_pod(job: Job, pod: Manifest) -> Job:
         running="running" in main.get("state", {}) and "deletionTimestamp" not in pod["metadata"],
         ended=ended,
         problem=_problem(status, containers),
+        waits_since=max((datetime.fromisoformat(each) for each in times if each), default=None),
     )
 
 
@@ -339,7 +353,9 @@ def _problem(status: Manifest, containers: Sequence[Manifest]) -> str:
     conditions = {each["type"]: each for each in status.get("conditions", [])}
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        return f"its pod can't be scheduled: {scheduled.get('message', 'no reason given')}"
+        # The scheduler appends what it thinks of claims and preemption; the first sentence says it all.
+        message = str(scheduled.get("message", "no reason given")).removesuffix(" not found")
+        return f"its pod can't be scheduled: {message.rstrip('. ')}"
     for each in containers:
         waiting = each.get("state", {}).get("waiting", {})
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):

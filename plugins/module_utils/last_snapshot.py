@@ -44,9 +44,13 @@ def decide(cluster: Manifest, made: Manifest | None, now: datetime) -> Last:
             f"delete this EtcdCluster without, annotate it with {LET_GO}=true."
         )
         elsewhere = made["spec"]["destination"] != wanted["destination"]
-        waited = now - datetime.fromisoformat(made["metadata"]["creationTimestamp"]) > _AGAIN
+        waited = now - backup.ended_at(made) > _AGAIN
         return Last(False, message, again=elsewhere or waited)
-    return Last(False, f"Waiting for the last snapshot, EtcdBackup {name}.")
+    message = (
+        f"Waiting for the last snapshot, EtcdBackup {name}: {status.get('message', 'It is yet to begin.')} "
+        f"To delete this EtcdCluster without, annotate it with {LET_GO}=true."
+    )
+    return Last(False, message)
 
 
 def manifest(cluster: Manifest) -> Manifest:

@@ -182,8 +182,10 @@ def _run_on(cluster: Cluster, seen: Observed, number: int) -> Plan:
         names = ", ".join(seen.certificates.missing + seen.certificates.due)
         return replace(health, step=Step.RENEW, certificates=True, requeue=SOON, message=f"Renewing {names}.")
     planned = (members.change(cluster, seen, team) if team else None) or health
-    if team and planned is health and health.phase is Phase.RUNNING:
-        planned = upgrade.finish(cluster, seen, team, health)
+    # Claims that can't grow keep nothing else from being done.
+    rests = planned is health or planned.reason == "ExpansionRefused"
+    if team and rests and health.phase is Phase.RUNNING:
+        planned = upgrade.finish(cluster, seen, team, planned)
     if planned.step not in _LATER:
         return planned
     if team is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import jobs, restore_jobs, spec
 from .backup import API_VERSION
-from .backup_observe import own_image
+from .backup_observe import missing, own_image
 from .kube import Kube, KubeError, Manifest
 from .manifests import UID_LABEL
 from .restore import Restore, Snapshot, of_backup
@@ -74,14 +74,21 @@ def _job(api: Kube, restore: Restore, name: str, pods: Sequence[Manifest], now: 
 
 def _snapshot(api: Kube, restore: Restore) -> tuple[Snapshot | None, str]:
     if not restore.backup:
-        return restore.snapshot, ""
+        return restore.snapshot, _missing(api, restore, restore.snapshot)
     resource = api.get("EtcdBackup", restore.namespace, restore.backup)
     if resource is None:
         return None, f"there is no EtcdBackup {restore.backup}; name another one, or where the snapshot is kept"
     if resource.get("status", {}).get("phase") != "Succeeded":
         state = resource.get("status", {}).get("phase", "Pending")
         return None, f"EtcdBackup {restore.backup} has not succeeded: it is {state}"
-    return of_backup(resource), ""
+    snapshot = of_backup(resource)
+    return snapshot, _missing(api, restore, snapshot)
+
+
+def _missing(api: Kube, restore: Restore, snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return ""
+    return missing(api, restore.namespace, snapshot.destination, snapshot.encryption_secret)
 
 
 def _template(api: Kube, restore: Restore, finished: bool) -> tuple[Manifest | None, str]:

@@ -22,7 +22,6 @@ from .restore import Restore
 from .restore_plan import BEFORE, FINISHED, SETTLED, SOON, Observed, Phase, Plan, Step
 from .spec import HELD_BY, MADE_BY, RESTORED, Cluster
 
-_STARTING = timedelta(minutes=2)
 _RUNNING = timedelta(minutes=10)  # for the restored cluster to serve
 
 
@@ -113,13 +112,12 @@ def _verifying(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan
         made = restore_jobs.source(restore, seen.snapshot, seen.cluster, seen.image, near)
         return replace(verifying, step=Step.FETCH, create=(made,))
     job = seen.source
-    if job.failed or (job.problem and not job.begun and seen.now - job.started > _STARTING):
+    if job.failed or job.is_stuck(seen.now):
         why = jobs.in_words(seen.snapshot.destination, job.why)
         return _fail(restore, seen, before, f"{seen.snapshot.location} can't be restored: {why}")
     checked = jobs.snapshot_status(seen.check_log)
     if not job.running or not checked:
-        trouble = f" {job.problem}." if job.problem else ""
-        return replace(verifying, message=f"{verifying.message}{trouble}", requeue=jobs.patience(job, seen.now))
+        return replace(verifying, message=f"{verifying.message}{job.trouble}", requeue=jobs.patience(job, seen.now))
     # Before 3.6 a snapshot does not know its version.
     known = checked.get("etcdVersion") or ("3.5" if _minor(seen.cluster.version) > 5 else "")
     if why := _versions(seen.snapshot.version or known, seen.cluster):
@@ -217,7 +215,7 @@ def _restoring(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan
     if seen.source is None or not seen.source.running:
         return _fail(restore, seen, before, "the Job that hands out the snapshot has ended")
     done = sum(bool(job and job.complete) for job in made)
-    troubles = " ".join(sorted({f"{job.problem}." for job in made if job and job.problem}))
+    troubles = " ".join(sorted({job.trouble.strip() for job in made if job and job.problem}))
     message = f"Making the data of {size} members from revision {before['revision']}; {done} are done. {troubles}"
     restoring = Plan(Phase.RESTORING, "Restoring", message.strip())
     missing = [each for each in range(size) if made[each] is None]

@@ -45,6 +45,7 @@ class Made:
     phase: str
     completed: str = ""
     deleting: bool = False
+    message: str = ""
 
     @property
     def done(self) -> bool:
@@ -161,14 +162,14 @@ def status(schedule: Schedule, seen: Observed, done: Plan, before: dict[str, Any
     ended = sorted((each for each in seen.backups if each.done and not each.deleting), key=lambda each: each.due)
     good = [each for each in ended if each.phase == "Succeeded"]
     well = bool(ended) and ended[-1].phase == "Succeeded"
-    told = f"{ended[-1].name} {ended[-1].phase.lower()}." if ended else "No run has ended yet."
+    told = f"{ended[-1].name} {ended[-1].phase.lower()}: {ended[-1].message}" if ended else "No run has ended yet."
     said = (
         ("Active", str(done.phase is Phase.ACTIVE), done.reason, done.message),
         ("BackedUp", str(well) if ended else "Unknown", "LastRun" if ended else "NoRun", told),
     )
     return {
         "phase": str(done.phase),
-        "message": done.message,
+        "message": f"{told} {done.message}" if ended and not well else done.message,
         "observedGeneration": schedule.generation,
         "kept": len(good),
         "lastSuccessfulTime": good[-1].completed if good else before.get("lastSuccessfulTime"),

@@ -169,7 +169,14 @@ def _snapshot(cluster: Cluster, seen: Observed, noted: Upgrade, *, told: bool) -
             return None if known and fresh else replace(_snapshot_again(cluster, again), delete_backups=())
         case "Failed":
             return _failed(cluster, seen, noted, made)
-    return taking
+    told_by = replace(taking, message=f"{taking.message} {status.get('message', '')}".strip())
+    elsewhere = replace(taking, step=Step.SNAPSHOT, delete_backups=(noted.snapshot,))
+    return elsewhere if _is_elsewhere(cluster, noted, made) else told_by
+
+
+def _is_elsewhere(cluster: Cluster, noted: Upgrade, made: Manifest) -> bool:
+    """Does the user want the snapshot otherwise by now?"""
+    return manifests.differs(snapshot_manifest(cluster, noted)["spec"], made["spec"])
 
 
 def _snapshot_again(cluster: Cluster, noted: Upgrade) -> Plan:
@@ -181,13 +188,12 @@ def _snapshot_again(cluster: Cluster, noted: Upgrade) -> Plan:
 def _failed(cluster: Cluster, seen: Observed, noted: Upgrade, made: Manifest) -> Plan:
     message = (
         f"The snapshot before {cluster.target} failed, so nothing moves: {made['status'].get('message', '')} It is "
-        "tried again every minute; name another place in spec.upgrade.snapshot.destination, or set "
+        "tried again in a minute; name another place in spec.upgrade.snapshot.destination, or set "
         "spec.upgrade.snapshot.mode to Skip to go without."
     )
     failed = Plan(Phase.UPGRADING, "SnapshotFailed", message, upgrade=noted, requeue=WATCHFUL)
-    waited = seen.now - datetime.fromisoformat(made["metadata"]["creationTimestamp"]) > _AGAIN
-    wanted = snapshot_manifest(cluster, noted)["spec"]
-    if waited or manifests.differs(wanted, made["spec"]):
+    waited = seen.now - backup.ended_at(made) > _AGAIN
+    if waited or _is_elsewhere(cluster, noted, made):
         return replace(failed, step=Step.SNAPSHOT, delete_backups=(noted.snapshot,))
     return failed
 

@@ -97,6 +97,7 @@ def _made(resource: kube.Manifest, zone: Any) -> schedule_planner.Made:
         due=due.astimezone(zone),
         phase=status.get("phase", "Pending"),
         completed=status.get("completionTime", ""),
+        message=status.get("message", ""),
         deleting="deletionTimestamp" in meta,
     )
 

@@ -320,3 +320,46 @@ def test_what_deletes_a_snapshot_can_run_where_the_members_can() -> None:
     (job,) = plan(going, replace(SEEN, cluster=cluster), good).create
     pod = job["spec"]["template"]["spec"]
     assert {name: pod[name] for name in cluster.pod} == cluster.pod
+
+
+def test_one_that_is_deleted_as_soon_as_its_job_is_there_leaves_nothing() -> None:
+    own = replace(CLAIM, destination=Destination(claim=ClaimStore("one-snapshot", own=True)), deleting=True)
+    for backup in (own, replace(CLAIM, deleting=True)):
+        there = replace(SEEN, job=Job(NOW, False, ""), claim_uid=backup.uid if backup is own else None)
+        stopping = plan(backup, there, {})  # the status has nothing of the Job yet
+        assert stopping.delete_jobs == ("one-backup",)
+        after = _told(backup, stopping, {})
+        removing = plan(backup, replace(there, job=None), after)
+        assert removing.step is (Step.TIDY if backup is own else Step.CREATE)
+        assert not removing.release
+    assert plan(own, replace(SEEN, claim_uid=own.uid), {}).delete_claims == ("one-snapshot",)
+    assert plan(own, SEEN, {}).release
+
+
+def test_what_is_missing_is_waited_for_a_while() -> None:
+    seen = replace(SEEN, missing="there is no Secret age in this namespace")
+    waiting = plan(SEALED, seen, {})
+    assert (waiting.phase, waiting.step) == (Phase.PENDING, Step.IDLE)
+    assert waiting.message.startswith("There is no Secret age in this namespace.")
+    after = _told(SEALED, waiting, {})
+    assert plan(SEALED, SEEN, after).step is Step.CREATE
+    late = plan(SEALED, replace(seen, now=NOW + timedelta(minutes=3)), after)
+    assert (late.phase, late.message) == (Phase.FAILED, "There is no Secret age in this namespace.")
+
+
+def test_an_image_that_never_comes_ends_it_and_what_was_saved_goes() -> None:
+    saved = {"save": Ended(0, json.dumps(SAVED))}
+    stuck = Job(NOW, False, "", pod="pod", begun=True, ended=saved, problem="its pod can't start: ErrImagePull")
+    later = replace(SEEN, now=NOW + timedelta(minutes=3))
+    assert plan(CLAIM, replace(later, job=replace(stuck, waits_since=later.now)), {}).reason == "Running"
+    planned = plan(CLAIM, replace(later, job=replace(stuck, waits_since=NOW)), {})
+    assert (planned.reason, planned.result["failure"]) == ("CleaningUp", stuck.problem)
+    assert planned.delete_jobs == ("one-backup",)
+
+
+def test_etcdutl_is_of_the_version_that_runs() -> None:
+    asked = replace(
+        SEEN, cluster=replace(CLUSTER, version="3.6.99"), cluster_status={**SEEN.cluster_status, "version": "3.6.16"}
+    )
+    (job,) = plan(CLAIM, asked, {}).create
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == CLUSTER.image

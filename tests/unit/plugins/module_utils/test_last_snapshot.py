@@ -36,6 +36,8 @@ def test_it_is_taken_before_anything_is_deleted() -> None:
     assert made["spec"] == {"cluster": "example", **WANTED}
     running = decide(cluster, _backup("Running"), NOW)
     assert (running.done, running.create, running.again) == (False, False, False)
+    assert "The disk is full." in running.message
+    assert "etcdops.dev/let-go=true" in running.message
     assert decide(cluster, _backup("Succeeded"), NOW).done
 
 

@@ -135,6 +135,15 @@ def test_what_ends_after_it_was_suspended_is_pruned_soon() -> None:
     assert plan(suspended, Observed(due[1], done), {}).delete == ("hourly-20261116-110000",)
 
 
+def test_a_run_that_failed_is_told_with_its_reason() -> None:
+    noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    failed = Made("hourly-20261116-120000", noon, "Failed", message="The disk is full.")
+    seen, before = Observed(noon + timedelta(minutes=5), (failed,)), {"lastScheduleTime": "2026-11-16T12:00:00Z"}
+    told = status(HOURLY, seen, plan(HOURLY, seen, before), before)
+    assert told["message"].startswith("hourly-20261116-120000 failed: The disk is full. The next run begins")
+    assert {each["type"]: each["message"] for each in told["conditions"]}["BackedUp"].endswith("The disk is full.")
+
+
 def test_suspended() -> None:
     world = World(replace(HOURLY, suspend=True))
     world.live(CREATED, CREATED + timedelta(hours=3))

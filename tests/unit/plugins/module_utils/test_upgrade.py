@@ -94,6 +94,18 @@ def test_the_snapshot_fails_closed_and_is_tried_again() -> None:
     assert again.delete_backups == (seen.upgrade.snapshot if seen.upgrade else "",)
     elsewhere = replace(NEW, upgrade=UpgradeSpec(backup={"destination": {"claim": {"name": "large"}}}))
     assert plan(elsewhere, seen).delete_backups
+    late = {"type": "Failed", "status": "True", "lastTransitionTime": (NOW + timedelta(minutes=2)).isoformat()}
+    seen = backed_up(seen, "Failed", conditions=[late])  # a minute from its failure on, so that it can be read
+    assert plan(NEW, replace(seen, now=NOW + timedelta(minutes=2))).step is Step.IDLE
+
+
+def test_a_snapshot_that_does_not_get_on_says_why_and_goes_when_another_is_wanted() -> None:
+    seen = backed_up(after(whole(), plan(NEW, whole())), "Pending", message="There is no claim.")
+    waits = plan(NEW, seen)
+    assert (waits.step, waits.reason) == (Step.IDLE, "TakingSnapshot")
+    assert waits.message.endswith("There is no claim.")
+    elsewhere = replace(NEW, upgrade=UpgradeSpec(backup={"destination": {"claim": {"name": "large"}}}))
+    assert plan(elsewhere, seen).delete_backups == (seen.upgrade.snapshot if seen.upgrade else "",)
 
 
 @pytest.mark.parametrize("wrong", [{"clusterID": "def"}, {"completionTime": (NOW - timedelta(hours=1)).isoformat()}])
@@ -258,6 +270,19 @@ def test_the_end_is_told_once(source: str, word: str) -> None:
     assert {c["type"]: c["status"] for c in told["conditions"]}["Upgraded"] == "True"
     seen = replace(seen, upgrade=done.upgrade, phase=done.phase)
     assert [each.reason for each in events(cluster, plan(cluster, seen), told)] == []
+
+
+def test_it_is_done_though_claims_can_not_grow() -> None:
+    cluster = replace(NEW, version="3.6.17", storage=replace(NEW.storage, size="2Gi"))
+    seen = _moved(replace(NEW, version="3.6.17"), Upgrade("3.6.16", "3.6.17", NOW))
+    claims = tuple(replace(claim, wanted="1Gi", size="1Gi") for claim in seen.claims)
+    seen = replace(seen, claims=claims, unexpandable=("rigid",))
+    done = plan(cluster, seen)
+    assert done.reason == "ExpansionRefused"
+    told = status(cluster, seen, done, {"phase": "Upgrading"})
+    assert told["upgrade"]["completed"]
+    assert {c["type"]: c["status"] for c in told["conditions"]}["Upgraded"] == "True"
+    assert "Upgraded" in [each.reason for each in events(cluster, done, {"phase": "Upgrading"})]
 
 
 def test_it_is_not_done_before_etcd_has_agreed() -> None:
