@@ -353,8 +353,8 @@ def _problem(status: Manifest, containers: Sequence[Manifest]) -> str:
     conditions = {each["type"]: each for each in status.get("conditions", [])}
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        # The scheduler appends what it thinks of claims and preemption; the first sentence says it all.
-        message = str(scheduled.get("message", "no reason given")).removesuffix(" not found")
+        # Where a claim is the reason, the scheduler appends two words to its sentence.
+        message = str(scheduled.get("message", "no reason given")).removesuffix(". not found")
         return f"its pod can't be scheduled: {message.rstrip('. ')}"
     for each in containers:
         waiting = each.get("state", {}).get("waiting", {})

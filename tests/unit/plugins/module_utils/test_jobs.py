@@ -59,6 +59,15 @@ def test_a_pod_that_waits_has_not_begun() -> None:
     assert job.problem == 'its pod can\'t start: CreateContainerConfigError: secret "keys" not found'
 
 
+@pytest.mark.parametrize("said", ['claim "disk" not found', 'claim "disk" not found. not found'])
+def test_a_pod_that_finds_no_node_says_why_once(said: str) -> None:
+    pod = _pod("Pending")
+    pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": said}]
+    found = observe(_job(), [pod], UID, NOW)
+    assert found
+    assert found.trouble == ' Its pod can\'t be scheduled: claim "disk" not found.'
+
+
 def test_a_job_that_takes_long_is_looked_at_less_often() -> None:
     job = Job(NOW, False, "")
     assert [patience(job, NOW + timedelta(seconds=passed)) for passed in (0, 9, 30, 3600)] == [2, 2, 6, 15]
