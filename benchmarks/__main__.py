@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import KubeError
 
 from sandbox.errors import SandboxError
 

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 
 from sandbox import layout, parts, pki
 from sandbox.errors import SandboxError

@@ -7,8 +7,9 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import config, manifests, pki, secrets
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import certificates as secrets
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests, pki
 
 from .clusters import PREFIX, VERSION, cluster
 from .kube import apply, namespace, seconds_until_healthy

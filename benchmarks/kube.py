@@ -12,8 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError, Tls, ask_all
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, KubeError, Manifest, connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, KubeError, connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox import cluster as sandbox
 from sandbox import layout

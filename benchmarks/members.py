@@ -7,8 +7,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError, Tls, ask_all
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for

@@ -6,7 +6,8 @@ import os
 import signal
 import time
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError, ask_all
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
 
 from proof import writer
 from proof.lose import process

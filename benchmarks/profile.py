@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import KubeError
 
 from sandbox import layout
 from sandbox.errors import SandboxError

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, EtcdError, ask_all
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
 
 from proof import writer
 from sandbox.run import say, wait_for

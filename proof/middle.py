@@ -9,7 +9,8 @@ import sys
 import time
 from collections.abc import Iterable
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, KubeError, Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox import cluster as sandbox
 from sandbox.errors import SandboxError

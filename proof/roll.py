@@ -22,8 +22,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError, Status, Tls, ask_all
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, KubeError, Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Status
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox import layout
 from sandbox.errors import SandboxError

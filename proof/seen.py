@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, Manifest, connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox import cluster as sandbox
 from sandbox import layout

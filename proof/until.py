@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import KubeError, Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox.errors import SandboxError
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, KubeError
 
 from sandbox import cluster as sandbox
 from sandbox.errors import SandboxError

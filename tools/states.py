@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import TRANSITIONS, Phase, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import TRANSITIONS, Phase, Step
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/states.md"
 _MEANING = {

@@ -10,8 +10,9 @@ import json
 import sys
 from datetime import UTC, datetime
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import pki, secrets
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import certificates as secrets
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import pki
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 

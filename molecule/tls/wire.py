@@ -17,7 +17,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import pki
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import pki
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 

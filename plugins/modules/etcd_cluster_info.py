@@ -197,9 +197,9 @@ endpoints:
       sample: ""
 """
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, member_result, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, member_result, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import (
     Connection,
     Look,
     NoAnswer,

@@ -66,11 +66,15 @@ code:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import best_heir, hand_over
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import FAILED_PRECONDITION, UNAVAILABLE, EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Wanted, display_name, find, member_id
-from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Seen, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
+    FAILED_PRECONDITION,
+    UNAVAILABLE,
+    EtcdError,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Wanted, display_name, find, member_id
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import best_heir, hand_over
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, Seen, Survey, survey
 
 
 def main() -> None:

@@ -148,11 +148,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import bring_about
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Member
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Change, Wanted, find, member_id
-from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, member_result, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change, Wanted, find, member_id
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, member_result, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import bring_about
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, survey
 
 
 def main() -> None:

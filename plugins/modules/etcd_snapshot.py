@@ -177,18 +177,19 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import codec, store
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, Endpoint, EtcdError, Tls
-from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, connection_of, make_module
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot import snapshot
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import UNAVAILABLE, EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, connection_of, make_module
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, Seen, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import codec, store
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     OPTIONS,
     end,
     keys_in,
     s3_settings,
     snapshot_status,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Seen, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.stream import snapshot
 
 
 @dataclass(frozen=True)

@@ -101,10 +101,10 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreError
-from ansible_collections.etcdops.etcd.plugins.module_utils.fetch import fetch
-from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshot_module import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.codec import StoreError
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.fetch import fetch
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     FETCH_OPTIONS,
     OPTIONS,
     end,

@@ -125,19 +125,19 @@ code:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import roll
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import downgrade, hand_over
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
     FAILED_PRECONDITION,
     INVALID_ARGUMENT,
     UNAVAILABLE,
     EtcdError,
-    on_any,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.module import Result, make_module, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.next_step import Outlook, outlook, voters
-from ansible_collections.etcdops.etcd.plugins.module_utils.survey import Connection, Survey, survey
-from ansible_collections.etcdops.etcd.plugins.module_utils.versions import parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import on_any
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import downgrade, hand_over
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.upgrade import Outlook, outlook, voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, Survey, survey
 
 _PATIENCE = 60.0  # seconds for etcd to get ready; it looks every 4
 
@@ -201,7 +201,7 @@ def _turn(module: AnsibleModule, connection: Connection, found: Survey, ahead: O
     if ahead.downgrade:
         waits = f"etcd is not ready for {ahead.downgrade} yet: use state=prepared first"
     try:
-        heir = roll.gate(asked, name) if name and not waits else None
+        heir = rollout.gate(asked, name) if name and not waits else None
     except ValueError as error:
         waits, heir = str(error), None
     if heir:

@@ -66,11 +66,12 @@ requeue:
 
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import backup_planner, kube
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup import Backup, read
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup_observe import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup_planner import Phase, Plan
-from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import Kind, planned, reconcile, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import Backup, read
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup import planner as backup_planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup.observe import observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup.planner import Phase, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, planned, reconcile, run
 
 
 def main() -> None:

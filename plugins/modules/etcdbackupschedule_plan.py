@@ -58,11 +58,13 @@ requeue:
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, schedule_planner
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup import DUE, SCHEDULE_UID
-from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import planned, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report, transition
-from ansible_collections.etcdops.etcd.plugins.module_utils.schedule import read, zone_of
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import DUE, SCHEDULE_UID
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import read, zone_of
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.reporting import report, transition
+from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import planned, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.schedule import planner as schedule_planner
 
 _NO_NEWS = ("Waiting", "Began")
 
@@ -89,7 +91,7 @@ def _reconcile(namespace: str, name: str, write: bool) -> dict[str, Any]:
     return planned(changed, plan, "create", "delete")
 
 
-def _made(resource: kube.Manifest, zone: Any) -> schedule_planner.Made:
+def _made(resource: Manifest, zone: Any) -> schedule_planner.Made:
     meta, status = resource["metadata"], resource.get("status", {})
     due = datetime.fromisoformat(meta["annotations"][DUE])
     return schedule_planner.Made(

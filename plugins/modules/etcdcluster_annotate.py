@@ -42,7 +42,7 @@ found:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
 
 
 def main() -> None:

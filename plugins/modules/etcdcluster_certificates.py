@@ -36,7 +36,10 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, pki, secrets, spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.api import cluster as spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import certificates as secrets
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import pki
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
 
 
 def main() -> None:

@@ -38,8 +38,8 @@ refused:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import reach
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import downgrade
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting as reach
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import downgrade
 
 
 def main() -> None:

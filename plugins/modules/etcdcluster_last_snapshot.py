@@ -39,9 +39,9 @@ message:
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube
-from ansible_collections.etcdops.etcd.plugins.module_utils.last_snapshot import Last, decide, manifest, name_of
-from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import run
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.final_snapshot import Last, decide, manifest, name_of
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import run
 
 
 def main() -> None:

@@ -48,9 +48,10 @@ refused:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import reach, spec
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import bring_about
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Wanted
+from ansible_collections.etcdops.etcd.plugins.module_utils.api import cluster as spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting as reach
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Wanted
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import bring_about
 
 _STATES = {"learner": "present", "voter": "promoted", "absent": "absent"}
 

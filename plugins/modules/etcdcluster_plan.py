@@ -106,10 +106,12 @@ from dataclasses import replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, planner, spec, status
-from ansible_collections.etcdops.etcd.plugins.module_utils.observe import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED, Phase, Plan, spread
-from ansible_collections.etcdops.etcd.plugins.module_utils.reporting import report
+from ansible_collections.etcdops.etcd.plugins.module_utils.api import cluster as spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import planner, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observe import observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import SETTLED, Phase, Plan, spread
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.reporting import report
 
 
 def main() -> None:

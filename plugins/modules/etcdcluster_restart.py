@@ -53,10 +53,11 @@ refused:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import reach, roll
-from ansible_collections.etcdops.etcd.plugins.module_utils.change import hand_over
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import FAILED_PRECONDITION, EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.next_step import voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting as reach
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import FAILED_PRECONDITION, EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import hand_over
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.upgrade import voters
 
 
 def main() -> None:
@@ -85,10 +86,10 @@ def main() -> None:
     reach.end(module, restart)
 
 
-def _heir(one_of: reach.Reached, pod: str, lead: int) -> roll.Voter | None:
+def _heir(one_of: reach.Reached, pod: str, lead: int) -> rollout.Voter | None:
     """Who must lead before this pod goes; EtcdError when it must not go now."""
     try:
-        return roll.gate(voters(one_of.found), pod, lead)
+        return rollout.gate(voters(one_of.found), pod, lead)
     except ValueError as error:
         raise EtcdError(FAILED_PRECONDITION, str(error)) from error
 

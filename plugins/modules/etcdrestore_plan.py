@@ -73,11 +73,11 @@ requeue:
 
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import restore_planner
-from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import Kind, planned, reconcile, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore import Restore, read
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore_observe import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore_plan import Phase, Plan, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore, read
+from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, planned, reconcile, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planner as restore_planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.observe import observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import Phase, Plan, status
 
 
 def main() -> None:

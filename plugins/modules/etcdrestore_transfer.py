@@ -32,10 +32,12 @@ secret:
 
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube, pki, serve
-from ansible_collections.etcdops.etcd.plugins.module_utils.one_object import run
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore import read
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore_jobs import owner, transfer_name
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import read
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import pki
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import run
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.jobs import owner, transfer_name
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import transfer as serve
 
 
 def main() -> None:

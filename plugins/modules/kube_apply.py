@@ -44,7 +44,8 @@ applied:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 
 def main() -> None:
@@ -72,14 +73,14 @@ def main() -> None:
     module.exit_json(changed=changed, applied=applied)
 
 
-def _versions(api: kube.Kube, objects: list[kube.Manifest]) -> list[str | None]:
+def _versions(api: kube.Kube, objects: list[Manifest]) -> list[str | None]:
     """As they are now; None where there is none."""
     metas = [(manifest["kind"], manifest["metadata"]) for manifest in objects]
     asked = [kube.Asked(kind, meta["namespace"], meta["name"]) for kind, meta in metas]
     return [_version(found[0]) if found else None for found in api.read(asked)]
 
 
-def _version(manifest: kube.Manifest) -> str | None:
+def _version(manifest: Manifest) -> str | None:
     version: str | None = manifest["metadata"].get("resourceVersion")
     return version
 

@@ -59,7 +59,7 @@ deleted:
 from typing import Literal
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils import kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
 
 _KINDS = [
     "ConfigMap",

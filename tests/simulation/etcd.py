@@ -12,16 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
     FAILED_PRECONDITION,
     UNAVAILABLE,
     EtcdError,
-    Member,
-    MemberList,
-    Status,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
-from ansible_collections.etcdops.etcd.plugins.module_utils.versions import parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member, MemberList, Status
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
 
 CLUSTER_ID = 0xABC
 _HEALTH_INTERVAL = 5  # seconds that a voter must have been connected for before etcd counts on it

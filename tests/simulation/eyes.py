@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Kube, Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import TEMPLATE_HASH, UID_LABEL
-from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Answer, Observed
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import TEMPLATE_HASH, UID_LABEL
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Answer, Observed
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from .etcd import CLUSTER_ID, Etcd
 from .kubernetes import MISSING, Claim, Kubernetes, Pod, moment

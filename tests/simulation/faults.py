@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
 
 from .etcd import CLUSTER_ID, Data, Process, Volume
 from .kubernetes import Claim, Kubernetes, Node, Pod

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import template_hash
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import Change, quorum
-from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Observed
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Plan, Step
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.versions import of_image, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import template_hash
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Observed
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change, quorum
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from .etcd import Etcd, ViolationError
 from .kubernetes import Claim, Kubernetes, Pod

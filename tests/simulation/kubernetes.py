@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from random import Random
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import TEMPLATE_HASH, UID_LABEL
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.versions import of_image, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import TEMPLATE_HASH, UID_LABEL
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from .etcd import CLUSTER_ID, OLD_LOG, REMOVED, Data, Etcd, Process, ViolationError, Volume
 

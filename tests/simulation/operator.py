@@ -6,15 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils import planner, reporting, roll
-from ansible_collections.etcdops.etcd.plugins.module_utils import status as told
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import UNAVAILABLE, EtcdError, Member
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import decide
-from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Observed
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Step
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.versions import of_image, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import status as told
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Observed
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import UNAVAILABLE, EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import decide
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import reporting
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.modules import etcdcluster_member
 
 from . import eyes, role
@@ -125,7 +128,7 @@ class Operator:
         try:
             if etcd.leading is None:
                 raise ValueError("the cluster has no quorum")
-            heir = roll.gate(voters, name, lead)
+            heir = rollout.gate(voters, name, lead)
         except ValueError as error:
             self.invariants.say(f"  refused: {error}")
             self.refused = True
@@ -141,12 +144,12 @@ class Operator:
             self.kubernetes.delete_pod(pod)
         return {"refused": ""}
 
-    def _voter(self, member: Member) -> roll.Voter:
+    def _voter(self, member: Member) -> rollout.Voter:
         etcd, process = self.kubernetes.etcd, self.kubernetes.etcd.process(member.id)
         pod = self.kubernetes.pods.get(process.pod) if process else None
         serves = process is not None and pod is not None and pod.deleting is None and etcd.serves(process)
         log = process.data.log if process else 0
-        return roll.Voter(member.id, member.name, serves, log, member.id == etcd.leader)
+        return rollout.Voter(member.id, member.name, serves, log, member.id == etcd.leader)
 
     def _downgrade(self, version: str) -> dict[str, Any]:
         self.before_effect(f"downgrade {version or 'cancelled'}")

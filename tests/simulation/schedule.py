@@ -10,13 +10,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils import config, manifests
-from ansible_collections.etcdops.etcd.plugins.module_utils.config import file_name, is_sealed
-from ansible_collections.etcdops.etcd.plugins.module_utils.membership import quorum
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Step
-from ansible_collections.etcdops.etcd.plugins.module_utils.quantity import parse
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster, Storage, TlsSpec, UpgradeSpec
-from ansible_collections.etcdops.etcd.plugins.module_utils.versions import parse as parse_version
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage, TlsSpec, UpgradeSpec
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse as parse_version
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.quantity import parse
 
 from .etcd import Etcd, ViolationError
 from .faults import Faults

@@ -21,6 +21,8 @@ def test_a_seed_plays_the_same_again() -> None:
 
 
 def test_a_failure_tells_its_seed_and_what_happened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ansible_collections.etcdops.etcd.plugins.module_utils.members._repair", lambda *_: None)
+    monkeypatch.setattr(
+        "ansible_collections.etcdops.etcd.plugins.module_utils.cluster.scaling._repair", lambda *_: None
+    )
     with pytest.raises(ViolationError, match=r"becomes whole(.|\n)*seed \d+(.|\n)*status Bootstrapping"):
         play_all(range(SEEDS))

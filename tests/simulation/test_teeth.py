@@ -9,25 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     config,
     desired,
-    expansion,
     manifests,
-    members,
     observe,
     planner,
-    roll,
-    team,
     upgrade,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import UID_LABEL
-from ansible_collections.etcdops.etcd.plugins.module_utils.members import Case
-from ansible_collections.etcdops.etcd.plugins.module_utils.observed import Claim, Observed, Pod
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase, Plan, Step
-from ansible_collections.etcdops.etcd.plugins.module_utils.spec import Cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.team import Seat, Team
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import rollout as roll
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import scaling as members
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import slots as team
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import volumes as expansion
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import UID_LABEL
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, Observed, Pod
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.scaling import Case
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.slots import Seat, Team
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from . import role
 from .etcd import ViolationError
@@ -152,12 +153,13 @@ def _never_paused(patch: Patch) -> None:
 
 
 def _reckless(patch: Patch) -> None:
-    patch.setattr(roll, "objection", lambda *_: "")
+    for module in (rollout, roll):
+        patch.setattr(module, "objection", lambda *_: "")
     patch.setattr(roll, "_waiting", lambda *_: None)
 
 
 def _leader_first(patch: Patch) -> None:
-    def order(voters: Sequence[roll.Voter]) -> list[roll.Voter]:
+    def order(voters: Sequence[rollout.Voter]) -> list[rollout.Voter]:
         return sorted((voter for voter in voters if not voter.renewed), key=lambda voter: not voter.leads)
 
     patch.setattr(roll, "order", order)
@@ -201,7 +203,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "no learner is ever in sync": (_nothing(members, "_in_sync", False), "the cluster becomes whole"),
     "a roll while somebody is down": (_reckless, "a roll (restarts|never)"),
     "the leader is not the last": (_leader_first, "the leader is the last"),
-    "leadership is not handed over": (_nothing(roll, "gate", None), "who leads hands over|a roll (restarts|never)"),
+    "leadership is not handed over": (_nothing(rollout, "gate", None), "who leads hands over|a roll (restarts|never)"),
     "no snapshot": (_nothing(upgrade, "_snapshot", None), "nobody moves without a snapshot"),
     "pods have the version at once": (
         lambda patch: patch.setattr(upgrade, "held", lambda cluster, _: cluster),

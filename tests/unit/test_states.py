@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import TRANSITIONS, Phase, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import TRANSITIONS, Phase, Step
 
 from tools import states
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.manifests import WATCHED
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import WATCHED
 
 from benchmarks import bootstrap
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
 
 from . import crd
 

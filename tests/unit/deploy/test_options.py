@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils import config, spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.api import cluster as spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
 
 from sandbox import layout, parts
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Client, Endpoint, EtcdError, Tls
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec

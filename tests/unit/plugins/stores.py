@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3, Settings
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.s3 import S3, Settings
 
 from sandbox import parts
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import Status
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Status
 
 from proof import roll
 from proof.roll import Look, Restart

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.etcdops.etcd.plugins.doc_fragments import etcd, kube, snapshot
-from ansible_collections.etcdops.etcd.plugins.module_utils import module as shared
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import module as shared
 from ansible_collections.etcdops.etcd.plugins.modules import (
     etcd_cluster_info,
     etcd_leader,

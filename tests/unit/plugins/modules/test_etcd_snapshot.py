@@ -11,9 +11,9 @@ from typing import Any
 
 import pyrage
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils import http2
-from ansible_collections.etcdops.etcd.plugins.module_utils.codec import StoreError
-from ansible_collections.etcdops.etcd.plugins.module_utils.s3 import S3
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import http2
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.codec import StoreError
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.s3 import S3
 from ansible_collections.etcdops.etcd.plugins.modules import etcd_restore, etcd_snapshot, etcd_snapshot_info
 
 from sandbox import layout, parts

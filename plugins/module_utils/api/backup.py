@@ -1,0 +1,160 @@
+"""What a user declares about backups: where snapshots are kept, and the spec of an EtcdBackup, read into types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from ..kube.manifest import Manifest
+
+API_VERSION = "etcdops.dev/v1beta1"
+BACKUP_LABEL = "etcdops.dev/backup"
+BACKUP_UID = "etcdops.dev/backup-uid"  # of the EtcdBackup that a claim was made for
+SCHEDULE_LABEL = "etcdops.dev/schedule"
+SCHEDULE_UID = "etcdops.dev/schedule-uid"
+DUE = "etcdops.dev/due"  # an annotation: when a run of a schedule was due
+REQUESTED_BY = "etcdops.dev/requested-by"  # an annotation
+LET_GO = "etcdops.dev/let-go"  # an annotation: delete it, though what it wanted done can't be
+
+
+@dataclass(frozen=True)
+class S3Store:
+    bucket: str
+    prefix: str = ""
+    endpoint: str = ""
+    region: str = ""
+    path_style: bool = False
+    credentials_secret: str = ""
+    ca_secret: str = ""
+
+
+@dataclass(frozen=True)
+class ClaimStore:
+    name: str
+    path: str = ""  # a folder in it
+    own: bool = False  # made for one snapshot alone, and by us
+    size: str = ""  # of one that we make; as the cluster's volumes are, if not said
+    class_name: str | None = None
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Exactly one of them; the CRD sees to that."""
+
+    s3: S3Store | None = None
+    claim: ClaimStore | None = None
+
+    def place(self, name: str) -> str:
+        """Where a snapshot of that name is kept, for people."""
+        if self.s3:
+            return f"s3://{self.s3.bucket}/{_joined(self.s3.prefix, name)}"
+        assert self.claim  # noqa: S101
+        return f"claim://{self.claim.name}/{_joined(self.claim.path, name)}"
+
+    def __str__(self) -> str:
+        return self.place("").rstrip("/")
+
+
+@dataclass(frozen=True)
+class Backup:
+    """One EtcdBackup."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    cluster: str
+    destination: Destination
+    compress: bool = False
+    encryption_secret: str = ""
+    delete_data: bool = False
+    deadline: timedelta = timedelta(hours=1)
+    deleting: bool = False
+    let_go: bool = False
+    requested_by: str = ""
+
+    @property
+    def file(self) -> str:
+        """Its name at the destination. The uid makes it unlike any other, in all clusters there are."""
+        suffix = (".zst" if self.compress else "") + (".age" if self.encryption_secret else "")
+        return f"{self.cluster}/{self.name}-{self.uid[:8]}.db{suffix}"
+
+    @property
+    def location(self) -> str:
+        return self.destination.place(self.file)
+
+    @property
+    def own_claim(self) -> str:
+        """The claim that is made for this snapshot alone; "" when it is kept elsewhere."""
+        claim = self.destination.claim
+        return claim.name if claim and claim.own else ""
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder.strip('/')}/{name}" if folder.strip("/") else name
+
+
+def read_destination(spec: Manifest, name: str) -> Destination:
+    """The destination of an EtcdBackup of that name."""
+    if claim := spec.get("claim"):
+        return Destination(claim=ClaimStore(claim["name"], claim.get("path", "")))
+    if "newClaim" in spec:
+        new = spec["newClaim"]
+        own = ClaimStore(f"{name}-snapshot", own=True, size=new.get("size", ""), class_name=new.get("className"))
+        return Destination(claim=own)
+    s3 = spec["s3"]
+    return Destination(
+        s3=S3Store(
+            bucket=s3["bucket"],
+            prefix=s3.get("prefix", ""),
+            endpoint=s3.get("endpoint", ""),
+            region=s3.get("region", ""),
+            path_style=s3.get("pathStyle", False),
+            credentials_secret=s3.get("credentialsSecret", ""),
+            ca_secret=s3.get("caSecret", ""),
+        )
+    )
+
+
+def read(resource: Manifest) -> Backup:
+    """The EtcdBackup that an API object declares."""
+    meta, spec = resource["metadata"], resource["spec"]
+    return Backup(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 1),
+        cluster=spec["cluster"],
+        destination=read_destination(spec["destination"], meta["name"]),
+        compress=spec.get("compression", "None") == "Zstd",
+        encryption_secret=spec.get("encryption", {}).get("secret", ""),
+        delete_data=spec.get("deletion", {}).get("storage") == "Delete",
+        deadline=timedelta(seconds=spec.get("deadlineSeconds", 3600)),
+        deleting="deletionTimestamp" in meta,
+        let_go=(meta.get("annotations") or {}).get(LET_GO) == "true",
+        requested_by=_requested_by(meta),
+    )
+
+
+def manifest(namespace: str, name: str, requested_by: str, spec: Manifest, **meta: Any) -> Manifest:
+    """An EtcdBackup that we make for another object, as in EtcdCluster/example. It has no owner: it outlives that."""
+    annotations = {REQUESTED_BY: requested_by, **meta.pop("annotations", {})}
+    metadata = {"namespace": namespace, "name": name, "annotations": annotations, **meta}
+    return {"apiVersion": API_VERSION, "kind": "EtcdBackup", "metadata": metadata, "spec": spec}
+
+
+def _requested_by(meta: dict[str, Any]) -> str:
+    """Who asked for it: the object that it was made for, else the program that made it."""
+    if named := (meta.get("annotations") or {}).get(REQUESTED_BY):
+        return str(named)
+    makers = [entry for entry in meta.get("managedFields", []) if entry.get("manager") != "ansible-operator"]
+    first: dict[str, Any] = min(makers, key=lambda entry: entry.get("time", ""), default={})
+    return str(first.get("manager", ""))
+
+
+def ended_at(resource: Manifest) -> datetime:
+    """When an EtcdBackup that has failed did so."""
+    conditions = {each["type"]: each for each in resource.get("status", {}).get("conditions", [])}
+    known = conditions.get("Failed", {}).get("lastTransitionTime") or resource["metadata"]["creationTimestamp"]
+    return datetime.fromisoformat(known)

@@ -1,0 +1,84 @@
+"""Looking: what a plan for an EtcdBackup needs, from the API server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ..api import cluster as spec
+from ..api.backup import BACKUP_LABEL, BACKUP_UID, Backup, Destination
+from ..kube.client import Kube, KubeError
+from ..kube.manifest import Manifest
+from . import jobs
+from .planner import Observed, cleanup_name, job_name, outcome
+
+
+def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observed:
+    now = datetime.now(UTC)
+    pods = api.list("Pod", backup.namespace, f"{BACKUP_LABEL}={backup.name}")
+    job, cleanup = (_job(api, backup, name, pods, now) for name in (job_name(backup), cleanup_name(backup)))
+    if outcome(status) and not backup.deleting:
+        return Observed(now, job=job, cleanup=cleanup)
+    resource = api.get("EtcdCluster", backup.namespace, backup.cluster)
+    cluster = spec.read(resource) if resource else None
+    starting = job is None and cluster is not None
+    return Observed(
+        now=now,
+        image=own_image(api),
+        cluster=cluster,
+        cluster_status=(resource or {}).get("status", {}),
+        nodes=_nodes(api, cluster) if starting and cluster else {},
+        claim_uid=_claim_uid(api, backup),
+        shared=_shared(api, backup),
+        job=job,
+        check_log=api.log(backup.namespace, job.pod, "check") if job and job.complete and job.pod else None,
+        cleanup=cleanup,
+        missing=missing(api, backup.namespace, backup.destination, backup.encryption_secret) if starting else "",
+    )
+
+
+def missing(api: Kube, namespace: str, destination: Destination, encryption_secret: str) -> str:
+    """Which objects a Job would wait for in vain, in words: Kubernetes has its pod wait, and is silent about it."""
+    claim, s3 = destination.claim, destination.s3
+    claims = [claim.name] if claim and not claim.own else []
+    secrets = [*([s3.credentials_secret, s3.ca_secret] if s3 else []), encryption_secret]
+    mounted = [("PersistentVolumeClaim", name) for name in claims] + [("Secret", name) for name in secrets if name]
+    absent = [f"{kind} {name}" for kind, name in mounted if api.get(kind, namespace, name) is None]
+    return f"there is no {' and no '.join(absent)} in this namespace" if absent else ""
+
+
+def _job(api: Kube, backup: Backup, name: str, pods: Sequence[Manifest], now: datetime) -> jobs.Job | None:
+    return jobs.observe(api.get("Job", backup.namespace, name), jobs.own_pods(name, pods), backup.uid, now)
+
+
+def own_image(api: Kube) -> str:
+    """The image of the pod that we run in: Jobs run our own playbooks."""
+    namespace, name = os.environ.get("POD_NAMESPACE", ""), os.environ.get("POD_NAME", "")
+    pod = api.get("Pod", namespace, name) if namespace and name else None
+    if pod is None:
+        raise KubeError(
+            0, "Jobs run the operator's own image, and POD_NAMESPACE and POD_NAME name no pod to take it from."
+        )
+    return str(next(c["image"] for c in pod["spec"]["containers"] if c["name"] == "operator"))
+
+
+def _nodes(api: Kube, cluster: spec.Cluster) -> dict[str, str]:
+    pods = api.list("Pod", cluster.namespace, cluster.selector)
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+
+
+def _claim_uid(api: Kube, backup: Backup) -> str | None:
+    claim = api.get("PersistentVolumeClaim", backup.namespace, backup.own_claim) if backup.own_claim else None
+    if claim is None or "deletionTimestamp" in claim["metadata"]:
+        return None
+    return str(claim["metadata"].get("labels", {}).get(BACKUP_UID, ""))
+
+
+def _shared(api: Kube, backup: Backup) -> bool:
+    """Does another EtcdBackup name the claim that was made for this one?"""
+    if not backup.own_claim or not backup.deleting:
+        return False
+    others = api.list("EtcdBackup", backup.namespace, "")
+    return any(each["spec"]["destination"].get("claim", {}).get("name") == backup.own_claim for each in others)

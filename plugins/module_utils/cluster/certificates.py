@@ -1,0 +1,122 @@
+"""The Secrets with certificates: which there should be, and whether those that are there will do.
+
+What is checked on every reconcile is checked without parsing certificates, by what was noted when they were made.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ssl
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from ..api.cluster import Cluster
+from ..kube.manifest import Manifest
+from .observation import Certificates
+
+RENEW_AT = "etcdops.dev/renew-at"
+NAMES = "etcdops.dev/names"
+_FIELDS = ("ca.crt", "tls.crt", "tls.key")
+Role = Literal["server", "peer", "client", "operator"]
+ROLES: tuple[Role, ...] = ("server", "peer", "client", "operator")
+
+
+def authority_of(role: Role) -> Literal["client", "peer"]:
+    return "peer" if role == "peer" else "client"
+
+
+def authority_name(cluster: Cluster, which: Literal["client", "peer"]) -> str:
+    return f"{cluster.name}-peer-ca" if which == "peer" else f"{cluster.name}-ca"
+
+
+def secret_names(cluster: Cluster) -> list[str]:
+    """Every Secret that the cluster needs."""
+    leafs = dict.fromkeys(cluster.secret(role) for role in ROLES)
+    if cluster.tls.mode == "Disabled":
+        return []
+    if cluster.tls.mode == "Provided":
+        return list(leafs)
+    return [authority_name(cluster, "client"), authority_name(cluster, "peer"), *leafs]
+
+
+def server_names(cluster: Cluster, role: Role, domain: str) -> tuple[str, ...]:
+    """The names in a certificate. A client has none: etcd would hold them against the address that it comes from."""
+    if role not in ("server", "peer"):
+        return ()
+    peers = f"*.{cluster.peer_service}.{cluster.namespace}.svc"
+    if role == "peer":
+        return (peers, f"{peers}.{domain}")
+    service = cluster.client_service
+    return (
+        "localhost",
+        peers,
+        f"{peers}.{domain}",
+        service,
+        f"{service}.{cluster.namespace}",
+        f"{service}.{cluster.namespace}.svc",
+        f"{service}.{cluster.namespace}.svc.{domain}",
+    )
+
+
+def names_hash(names: tuple[str, ...]) -> str:
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+
+
+def cluster_domain(resolv_conf: Path = Path("/etc/resolv.conf")) -> str:
+    """The cluster's DNS domain, as our own pod knows it."""
+    try:
+        for line in resolv_conf.read_text().splitlines():
+            for domain in line.split()[1:] if line.startswith("search") else []:
+                if domain.startswith("svc."):
+                    return domain.removeprefix("svc.")
+    except OSError:
+        pass
+    return "cluster.local"
+
+
+def check(cluster: Cluster, found: Mapping[str, Manifest | None], domain: str, now: datetime) -> Certificates:
+    """What is missing, due for renewal, or can't be used."""
+    if cluster.tls.mode == "Disabled":
+        return Certificates()
+    if cluster.tls.mode == "Provided":
+        return Certificates(problem=" ".join(filter(None, (_problem(name, found[name]) for name in found))))
+    missing = tuple(name for name in secret_names(cluster) if found.get(name) is None)
+    due = tuple(
+        cluster.secret(role)
+        for role in ROLES
+        if (secret := found.get(cluster.secret(role))) is not None
+        and _is_due(
+            secret, found.get(authority_name(cluster, authority_of(role))), server_names(cluster, role, domain), now
+        )
+    )
+    return Certificates(missing, due)
+
+
+def _is_due(secret: Manifest, authority: Manifest | None, names: tuple[str, ...], now: datetime) -> bool:
+    noted = secret["metadata"].get("annotations") or {}
+    renew_at = noted.get(RENEW_AT)
+    return (
+        any(field not in secret.get("data", {}) for field in _FIELDS)
+        or renew_at is None
+        or datetime.strptime(renew_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) <= now
+        or noted.get(NAMES) != names_hash(names)
+        or (authority is not None and secret["data"]["ca.crt"] != authority["data"]["tls.crt"])
+    )
+
+
+def _problem(name: str, secret: Manifest | None) -> str:
+    """Why a Secret of the user's can't be used."""
+    if secret is None:
+        return f"Secret {name} does not exist; create it with ca.crt, tls.crt and tls.key."
+    missing = [field for field in _FIELDS if not secret.get("data", {}).get(field)]
+    if missing:
+        return f"Secret {name} lacks {', '.join(missing)}."
+    try:
+        ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
+        ssl.PEM_cert_to_DER_cert(base64.b64decode(secret["data"]["tls.crt"]).decode().strip())
+    except (ssl.SSLError, ValueError) as error:
+        return f"Secret {name} has a certificate that can't be read ({error})."
+    return ""

@@ -1,0 +1,108 @@
+"""Looking: what a plan for an EtcdRestore needs, from the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ..api import cluster as spec
+from ..api.backup import API_VERSION
+from ..api.restore import Restore, Snapshot, of_backup
+from ..backup import jobs
+from ..backup.observe import missing, own_image
+from ..cluster.manifests import UID_LABEL
+from ..kube.client import Kube, KubeError
+from ..kube.manifest import Manifest
+from . import jobs as restore_jobs
+from .plan import FINISHED, Observed
+from .planner import backup_name
+
+
+def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observed:
+    now = datetime.now(UTC)
+    namespace, finished = restore.namespace, status.get("phase") in FINISHED
+    resource = api.get("EtcdCluster", namespace, restore.cluster)
+    snapshot, problem = (None, "") if finished else _snapshot(api, restore)
+    would_be, refusal = (resource, "") if resource or restore.in_place else _template(api, restore, finished)
+    selector = f"etcdops.dev/cluster={restore.cluster}"
+    claims = api.list("PersistentVolumeClaim", namespace, selector)
+    pods = api.list("Pod", namespace, f"{restore_jobs.RESTORE_LABEL}={restore.name}")
+    source = _job(api, restore, restore_jobs.source_name(restore), pods, now)
+    before = api.get("EtcdBackup", namespace, backup_name(restore)) if restore.in_place and not finished else None
+    return Observed(
+        now=now,
+        image=own_image(api),
+        snapshot=snapshot,
+        problem=problem,
+        resource=resource,
+        cluster=spec.read(would_be) if would_be else None,
+        refusal=refusal,
+        stopped=finished or _stopped(api, namespace, restore.cluster, selector),
+        claims={each["metadata"]["name"]: each["metadata"]["labels"].get(UID_LABEL, "") for each in claims},
+        source=source,
+        check_log=api.log(namespace, source.pod, "check") if source and source.running and not finished else None,
+        jobs=_jobs(api, restore, status, pods, now),
+        backup=before.get("status", {}) if before else None,
+    )
+
+
+def _stopped(api: Kube, namespace: str, name: str, selector: str) -> bool:
+    found = api.get("StatefulSet", namespace, name) or {}
+    status = found.get("status", {})
+    told = status.get("observedGeneration", 0) >= found.get("metadata", {}).get("generation", 0)
+    if found.get("spec", {}).get("replicas") or status.get("replicas") or not told:
+        return False
+    return not api.list("Pod", namespace, selector)
+
+
+def _jobs(
+    api: Kube, restore: Restore, status: dict[str, Any], pods: Sequence[Manifest], now: datetime
+) -> dict[str, jobs.Job]:
+    """The Jobs on members' volumes."""
+    if status.get("tidied"):
+        return {}
+    names = [
+        restore_jobs.member_name(restore, verb, ordinal)
+        for verb in ("member", "putback", "tidy")
+        for ordinal in range(status.get("size", 0))
+    ]
+    found = {name: _job(api, restore, name, pods, now) for name in names}
+    return {name: job for name, job in found.items() if job}
+
+
+def _job(api: Kube, restore: Restore, name: str, pods: Sequence[Manifest], now: datetime) -> jobs.Job | None:
+    return jobs.observe(api.get("Job", restore.namespace, name), jobs.own_pods(name, pods), restore.uid, now)
+
+
+def _snapshot(api: Kube, restore: Restore) -> tuple[Snapshot | None, str]:
+    if not restore.backup:
+        return restore.snapshot, _missing(api, restore, restore.snapshot)
+    resource = api.get("EtcdBackup", restore.namespace, restore.backup)
+    if resource is None:
+        return None, f"there is no EtcdBackup {restore.backup}; name another one, or where the snapshot is kept"
+    if resource.get("status", {}).get("phase") != "Succeeded":
+        state = resource.get("status", {}).get("phase", "Pending")
+        return None, f"EtcdBackup {restore.backup} has not succeeded: it is {state}"
+    snapshot = of_backup(resource)
+    return snapshot, _missing(api, restore, snapshot)
+
+
+def _missing(api: Kube, restore: Restore, snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return ""
+    return missing(api, restore.namespace, snapshot.destination, snapshot.encryption_secret)
+
+
+def _template(api: Kube, restore: Restore, finished: bool) -> tuple[Manifest | None, str]:
+    """The EtcdCluster as it would be made, with all defaults; or why Kubernetes would not take it."""
+    if finished:
+        return None, ""
+    meta = {"namespace": restore.namespace, "name": restore.cluster}
+    wanted = {"apiVersion": API_VERSION, "kind": "EtcdCluster", "metadata": meta, "spec": restore.template}
+    try:
+        return api.create(wanted, dry_run=True), ""
+    except KubeError as error:
+        if error.status not in (400, 422):
+            raise
+        return {**wanted, "metadata": {**meta, "uid": ""}, "spec": {"size": 0, "version": "3.0.0"}}, str(error)

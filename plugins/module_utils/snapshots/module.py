@@ -1,0 +1,117 @@
+"""What the modules that keep and fetch snapshots have in common."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule, env_fallback
+
+from ..etcd.module import Result
+from .codec import StoreError, UnsureError
+from .s3 import Settings
+
+# Documented in plugins/doc_fragments/snapshot.py.
+OPTIONS: dict[str, Any] = {
+    "s3_endpoint": {"type": "str", "fallback": (env_fallback, ["AWS_ENDPOINT_URL_S3"])},
+    "s3_region": {"type": "str", "fallback": (env_fallback, ["AWS_REGION"])},
+    "s3_path_style": {"type": "bool", "default": False},
+    "s3_ca_cert": {"type": "path", "fallback": (env_fallback, ["AWS_CA_BUNDLE"])},
+    "s3_access_key": {"type": "str", "no_log": True, "fallback": (env_fallback, ["AWS_ACCESS_KEY_ID"])},
+    "s3_secret_key": {"type": "str", "no_log": True, "fallback": (env_fallback, ["AWS_SECRET_ACCESS_KEY"])},
+    "report": {"type": "path"},
+}
+FETCH_OPTIONS: dict[str, Any] = {"sha256": {"type": "str"}, "identity_file": {"type": "path"}}
+_REPORT_LIMIT = 3000  # Kubernetes keeps 4096 bytes of a termination message
+
+
+def s3_settings(params: dict[str, Any]) -> Settings:
+    return Settings(
+        endpoint=params["s3_endpoint"],
+        region=params["s3_region"],
+        path_style=params["s3_path_style"],
+        ca=params["s3_ca_cert"],
+        access_key=params["s3_access_key"],
+        secret_key=params["s3_secret_key"],
+    )
+
+
+def keys_in(path: str | None, what: str) -> list[str]:
+    """The lines of a file of age's keys; comments are left out."""
+    if not path:
+        return []
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"the file with {what}, {path}, can't be read: {error}") from error
+    found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if not found:
+        raise StoreError(f"{path} holds no {what}")
+    return found
+
+
+def snapshot_status(etcdutl: str, path: str) -> Result:
+    """What `etcdutl snapshot status` says of a plain snapshot."""
+    code, output, errors = _run([etcdutl, "snapshot", "status", path, "--write-out=json"])
+    if code != 0:
+        raise StoreError(f"etcdutl does not take the snapshot: {last_words(errors or output)}")
+    return status_result(output)
+
+
+def status_result(output: str) -> Result:
+    """What `etcdutl snapshot status --write-out=json` said, as modules return it."""
+    said = json.loads(output)
+    return {
+        "hash": f"{said['hash']:x}",
+        "revision": said["revision"],
+        "total_keys": said["totalKey"],
+        "storage_version": said.get("version", ""),
+    }
+
+
+def restore_command(etcdutl: str, snapshot: str, options: dict[str, Any]) -> list[str]:
+    """How etcdutl makes a member's data from a snapshot."""
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    return [etcdutl, "snapshot", "restore", snapshot, *flags]
+
+
+def run_etcdutl(command: Sequence[str]) -> None:
+    code, output, errors = _run(command)
+    if code != 0:
+        raise StoreError(f"etcdutl could not restore: {last_words(errors or output)}")
+
+
+def last_words(text: str) -> str:
+    """The last line of a program's output, which says why it ended."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][:500] if lines else "it said nothing"
+
+
+def end(module: AnsibleModule, work: Callable[[], Result], errors: tuple[type[Exception], ...]) -> None:
+    """Do the work, write the report, and end the module."""
+    try:
+        result = work()
+    except errors as error:
+        _report(module, {"error": str(error)[:_REPORT_LIMIT], "unsure": isinstance(error, UnsureError)})
+        module.fail_json(msg=str(error))
+    except Exception as error:  # a mistake of ours, but it must not go unsaid
+        _report(module, {"error": f"{type(error).__name__}: {error}"[:_REPORT_LIMIT]})
+        raise
+    _report(module, result)
+    module.exit_json(**result)
+
+
+def _report(module: AnsibleModule, result: Result) -> None:
+    if module.params["report"] and not module.check_mode:
+        Path(module.params["report"]).write_text(json.dumps(result))
+
+
+def _run(command: Sequence[str]) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(list(command), capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise StoreError(f"{command[0]} can't be run: {error.strerror}; is etcdutl installed here?") from error
+    return done.returncode, done.stdout, done.stderr

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import RESTORED, read
+
+
+def _resource(annotations: dict[str, str] | None) -> dict[str, Any]:
+    meta = {"name": "example", "namespace": "ns", "uid": "u", "annotations": annotations}
+    return {"metadata": meta, "spec": {"size": 3, "version": "3.6.16"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("3", 3), ("0", 0), ("three", 0), ("", 0), ("-1", 0), ("1.5", 0), ("²", 0)]
+)
+def test_what_somebody_wrote_by_hand_is_no_reason_to_fail(text: str, number: int) -> None:
+    assert read(_resource({RESTORED: text})).restored == number
+
+
+def test_most_have_no_annotations() -> None:
+    assert read(_resource(None)).restored == 0

@@ -1,0 +1,170 @@
+"""Evidence of loss, from the mouths of real members: what Kubernetes keeps of their logs when they end."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.loss import loss
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, Node, Pod
+
+from ...etcds import Certificates, Cluster, Member, eventually
+
+PAGE = 4096
+POD = Pod("e-0", "uid", None, False, False, datetime(2026, 1, 1, tzinfo=UTC), "hash", "", crashed=True)
+
+
+def _judged(last_words: str, restarts: int = 0) -> str:
+    return loss(replace(POD, last_words=last_words, restarts=restarts), None, others_well=True)
+
+
+def _last_words(cluster: Cluster, member: Member, *, state: str = "new", stop: int = 0) -> tuple[int, str]:
+    """Start a member that ends; its exit code and, as the kubelet does, the end of its log: 2048 bytes, 80 lines."""
+    log = cluster.folder / f"{member.name}.log"
+    log.unlink(missing_ok=True)
+    cluster.start(member, state=state)
+    assert member.process
+    if stop:
+        eventually(lambda: cluster.client(member).status().leader_id)
+        member.process.send_signal(stop)
+    code = member.process.wait(timeout=30)
+    member.process = None
+    return code, "\n".join(log.read_bytes()[-2048:].decode(errors="replace").splitlines()[-80:])
+
+
+def _stopped(cluster: Cluster) -> tuple[Member, Path]:
+    """A member with some data, stopped, and its data directory."""
+    client, member = cluster.client(), cluster.members[0]
+    for number in range(300):
+        client.put(f"key-{number}", "x" * 500)
+    client.close()
+    member.kill()
+    return member, cluster.folder / member.name / "member"
+
+
+def _log_of(data: Path) -> Path:
+    return max(data.glob("wal/*.wal"))
+
+
+def _flip_log(data: Path) -> None:
+    content = bytearray(_log_of(data).read_bytes())
+    middle = len(content.rstrip(b"\0")) // 2
+    for at in range(middle, middle + 8):
+        content[at] ^= 0xFF
+    _log_of(data).write_bytes(content)
+
+
+def _empty_log(data: Path) -> None:
+    _log_of(data).write_bytes(b"")
+
+
+def _zero_log(data: Path) -> None:
+    _log_of(data).write_bytes(b"\0" * 64 * 1024)
+
+
+def _flip_first_pages(data: Path) -> None:
+    _overwrite(data, 0, 4 * PAGE)
+
+
+def _zero_all_but_the_first_pages(data: Path) -> None:
+    _overwrite(data, 2 * PAGE, None)
+
+
+def _overwrite(data: Path, start: int, end: int | None) -> None:
+    content = bytearray((data / "snap/db").read_bytes())
+    end = end or len(content)
+    content[start:end] = b"\0" * (end - start) if start else bytes(byte ^ 0xFF for byte in content[start:end])
+    (data / "snap/db").write_bytes(content)
+
+
+DAMAGES: dict[Callable[[Path], None], str] = {
+    _flip_log: "its data is damaged",
+    _empty_log: "etcd crashed 2 times",
+    _zero_log: "etcd crashed 2 times",
+    _flip_first_pages: "etcd crashed 2 times",
+    _zero_all_but_the_first_pages: "etcd crashed 2 times",
+}
+
+
+def test_damaged_data_is_lost(own: Cluster) -> None:
+    """At once where etcd says so; where it panics, when it does so again."""
+    member, data = _stopped(own)
+    whole = shutil.copytree(data, own.folder / "whole")
+    for damage, meaning in DAMAGES.items():
+        shutil.rmtree(data)
+        shutil.copytree(whole, data)
+        damage(data)
+        code, words = _last_words(own, member)
+        assert code
+        assert _judged(words, restarts=1).startswith(meaning), (damage, words)
+        assert bool(_judged(words)) == (meaning == "its data is damaged"), (damage, words)
+        assert loss(replace(POD, last_words=words, out_of_memory=True), None, others_well=True) == ""
+        assert loss(replace(POD, last_words=words, crashed=False), None, others_well=True) == ""  # it runs again
+
+
+def test_with_a_sealed_configuration_gone_data_is_lost(own: Cluster) -> None:
+    member = own.members[0]
+    member.kill()
+    shutil.rmtree(own.folder / member.name)
+    code, words = _last_words(own, member, state="existing")
+    assert code
+    assert _judged(words) == "its data is gone"
+
+
+def test_a_removed_member_does_not_come_back(own_three: Cluster) -> None:
+    removed = own_three.members[2]
+    member_id = own_three.client(removed).status().member_id
+    removed.kill()
+    eventually(lambda: own_three.client().member_remove(member_id))
+    # 3.5 may also end because it can't tell the others that it has started; Kubernetes starts it again then.
+    endings = (_last_words(own_three, removed)[1] for _ in range(5))
+    assert "it was removed from the cluster" in map(_judged, endings)
+
+
+def test_other_endings_are_no_loss(own: Cluster) -> None:
+    member = own.members[0]
+    member.kill()
+    _, words = _last_words(own, member, stop=signal.SIGTERM)
+    assert _judged(words, restarts=1) == ""
+
+    with socket.create_server(("127.0.0.1", int(member.peer_url.rpartition(":")[2]))):
+        code, words = _last_words(own, member)
+    assert code
+    assert "address already in use" in words
+    assert _judged(words, restarts=1) == ""
+
+    plain, own.certificates = member.client_url, Certificates(own.folder / "nothing-here")
+    member.client_url = plain.replace("http:", "https:")
+    code, words = _last_words(own, member)
+    assert code
+    assert _judged(words, restarts=1) == ""
+
+    member.client_url, own.certificates = plain, None
+    code, words = _last_words(own, member, state="no-such-state")
+    assert code
+    assert _judged(words, restarts=1) == ""
+
+
+def test_what_etcd_does_not_explain() -> None:
+    assert _judged("", restarts=4) == ""
+    assert _judged("", restarts=5).startswith("etcd crashed 6 times")
+    assert loss(replace(POD, restarts=5), None, others_well=False) == ""  # the settings may be at fault
+
+
+def test_nodes() -> None:
+    claim = Claim("data-e-0", "uid-1", node=Node.GONE)
+    running = replace(POD, crashed=False)
+    assert loss(None, claim, others_well=True) == ""
+    assert loss(replace(running, scheduled=False), claim, others_well=False) == "the node of its disk is gone"
+    assert loss(replace(running, scheduled=False), replace(claim, node=Node.WELL), others_well=True) == ""
+    for node, lost in ((Node.UNREACHABLE, True), (Node.GONE, True), (Node.WELL, False), (Node.UNKNOWN, False)):
+        assert loss(replace(running, node=node), claim, others_well=True) == ""  # Kubernetes still waits for it
+        assert bool(loss(replace(running, node=node, deleting=True), claim, others_well=False)) == lost
+    unseen = replace(running, deleting=True, overdue=True)  # installed for one namespace, we may not look at nodes
+    assert "should have stopped long ago" in loss(unseen, claim, others_well=False)
+    assert loss(replace(unseen, node=Node.WELL), claim, others_well=False) == ""
