@@ -197,16 +197,10 @@ endpoints:
       sample: ""
 """
 
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, member_result, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import (
-    Connection,
-    Look,
-    NoAnswer,
-    Seen,
-    Survey,
-    survey,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Answer, ClusterView, MemberView, look
 
 _FROM_STATUS = (
     "version",
@@ -229,43 +223,39 @@ def main() -> None:
     params = module.params
 
     def work(connection: Connection) -> Result:
-        try:
-            return _result(survey(connection, params["endpoints"], discover=params["discover"]))
-        except NoAnswer as nothing:
-            if params["required"]:
-                raise
-            return _result(Survey(0, False, 0, (), (), nothing.found))
+        view = look(connection, params["endpoints"], discover=params["discover"])
+        return _result(view.require_members() if params["required"] else view)
 
     run(module, work)
 
 
-def _result(found: Survey) -> Result:
-    members = [_member(seen, found.leader_id) for seen in found.members]
+def _result(view: ClusterView) -> Result:
+    members = [_member(one, view.leader_id) for one in view.members]
     return {
         "changed": False,
         "available": bool(members),
-        "quorum": found.quorum,
-        "cluster_id": f"{found.cluster_id:x}" if members else "",
+        "quorum": view.quorum,
+        "cluster_id": f"{view.cluster_id:x}" if members else "",
         "leader": next((member["name"] or member["id"] for member in members if member["role"] == "leader"), ""),
         "members": sorted(members, key=lambda member: (member["name"], member["id"])),
-        "alarms": [{"member": f"{alarm.member_id:x}", "alarm": alarm.alarm} for alarm in found.alarms],
-        "endpoints": [_endpoint(url, answer) for url, answer in found.endpoints.items()],
+        "alarms": [{"member": f"{alarm.member_id:x}", "alarm": alarm.alarm} for alarm in view.alarms],
+        "endpoints": [_endpoint(url, answer) for url, answer in view.answers.items()],
     }
 
 
-def _member(seen: Seen, leader_id: int) -> Result:
-    role = "learner" if seen.member.is_learner else "leader" if seen.member.id == leader_id else "voter"
+def _member(one: MemberView, leader_id: int) -> Result:
+    role = "learner" if one.member.is_learner else "leader" if one.member.id == leader_id else "voter"
     return {
-        **member_result(seen.member),
+        **member_result(one.member),
         "role": role,
-        "healthy": seen.healthy,
-        "error": seen.error,
-        "alarms": list(seen.alarms),
-        **{name: getattr(seen.status, name, None) for name in _FROM_STATUS},
+        "healthy": one.healthy,
+        "error": one.error,
+        "alarms": list(one.alarms),
+        **{name: getattr(one.status, name, None) for name in _FROM_STATUS},
     }
 
 
-def _endpoint(url: str, answer: Look | EtcdError) -> Result:
+def _endpoint(url: str, answer: Answer | EtcdError) -> Result:
     if isinstance(answer, EtcdError):
         return {"url": url, "member": None, "error": answer.message}
     return {"url": url, "member": f"{answer.status.member_id:x}", "error": answer.error}

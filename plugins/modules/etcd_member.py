@@ -148,11 +148,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change, Wanted, find, member_id
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, member_result, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import bring_about
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import reconfigure
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import look
 
 
 def main() -> None:
@@ -172,8 +173,8 @@ def main() -> None:
 
 def _work(module: AnsibleModule, connection: Connection) -> Result:
     wanted = _wanted(module.params)
-    found = survey(connection, module.params["endpoints"])
-    done = bring_about(connection, found, wanted, dry_run=module.check_mode)
+    view = look(connection, module.params["endpoints"]).require_members()
+    done = reconfigure(connection, view, wanted, dry_run=module.check_mode)
     if done.warning:
         module.warn(done.warning)
     member = _meant(done.change, wanted, done.after)

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..kube.manifest import Manifest
+from ..kube.ownership import API_VERSION
 
-API_VERSION = "etcdops.dev/v1beta1"
 BACKUP_LABEL = "etcdops.dev/backup"
 BACKUP_UID = "etcdops.dev/backup-uid"  # of the EtcdBackup that a claim was made for
 SCHEDULE_LABEL = "etcdops.dev/schedule"
 SCHEDULE_UID = "etcdops.dev/schedule-uid"
 DUE = "etcdops.dev/due"  # an annotation: when a run of a schedule was due
 REQUESTED_BY = "etcdops.dev/requested-by"  # an annotation
-LET_GO = "etcdops.dev/let-go"  # an annotation: delete it, though what it wanted done can't be
+SKIP_CLEANUP = "etcdops.dev/skip-cleanup"  # an annotation: delete the EtcdBackup, though its data can't be deleted
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Backup:
     delete_data: bool = False
     deadline: timedelta = timedelta(hours=1)
     deleting: bool = False
-    let_go: bool = False
+    skip_cleanup: bool = False
     requested_by: str = ""
 
     @property
@@ -95,7 +95,7 @@ def _joined(folder: str, name: str) -> str:
     return f"{folder.strip('/')}/{name}" if folder.strip("/") else name
 
 
-def read_destination(spec: Manifest, name: str) -> Destination:
+def parse_destination(spec: Manifest, name: str) -> Destination:
     """The destination of an EtcdBackup of that name."""
     if claim := spec.get("claim"):
         return Destination(claim=ClaimStore(claim["name"], claim.get("path", "")))
@@ -117,7 +117,7 @@ def read_destination(spec: Manifest, name: str) -> Destination:
     )
 
 
-def read(resource: Manifest) -> Backup:
+def parse(resource: Manifest) -> Backup:
     """The EtcdBackup that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
     return Backup(
@@ -126,13 +126,13 @@ def read(resource: Manifest) -> Backup:
         uid=meta["uid"],
         generation=meta.get("generation", 1),
         cluster=spec["cluster"],
-        destination=read_destination(spec["destination"], meta["name"]),
+        destination=parse_destination(spec["destination"], meta["name"]),
         compress=spec.get("compression", "None") == "Zstd",
         encryption_secret=spec.get("encryption", {}).get("secret", ""),
         delete_data=spec.get("deletion", {}).get("storage") == "Delete",
         deadline=timedelta(seconds=spec.get("deadlineSeconds", 3600)),
         deleting="deletionTimestamp" in meta,
-        let_go=(meta.get("annotations") or {}).get(LET_GO) == "true",
+        skip_cleanup=(meta.get("annotations") or {}).get(SKIP_CLEANUP) == "true",
         requested_by=_requested_by(meta),
     )
 

@@ -43,7 +43,7 @@ class Restore:
     deleting: bool = False
 
 
-def read(resource: Manifest) -> Restore:
+def parse(resource: Manifest) -> Restore:
     """The EtcdRestore that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
     in_place, new = spec.get("inPlace", {}), spec.get("newCluster", {})
@@ -64,7 +64,7 @@ def read(resource: Manifest) -> Restore:
 
 def of_backup(resource: Manifest) -> Snapshot:
     """The snapshot of an EtcdBackup that has succeeded."""
-    made, status = backup.read(resource), resource["status"]
+    made, status = backup.parse(resource), resource["status"]
     return Snapshot(
         destination=made.destination,
         name=made.file,
@@ -83,7 +83,7 @@ def _location(source: Manifest) -> Snapshot | None:
     else:
         return None
     return Snapshot(
-        destination=backup.read_destination(beside, ""),
+        destination=backup.parse_destination(beside, ""),
         name=name,
         encryption_secret=source.get("encryption", {}).get("secret", ""),
         sha256=source.get("sha256", ""),

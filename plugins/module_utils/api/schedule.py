@@ -57,7 +57,7 @@ class Schedule:
         return f"{self.name}-{due.astimezone(UTC):%Y%m%d-%H%M%S}"
 
 
-def read(resource: Manifest) -> Schedule:
+def parse(resource: Manifest) -> Schedule:
     """The EtcdBackupSchedule that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
     retention = spec.get("retention", {})

@@ -7,10 +7,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .connection import Connection
 from .endpoint import Tls
 from .errors import INVALID_ARGUMENT, EtcdError
 from .types import Member
-from .view import Connection
 
 Result = dict[str, Any]
 

@@ -99,9 +99,9 @@ def event_manifest(resource: Manifest, event: Event) -> Manifest:
     }
 
 
-def transition(before: dict[str, Any], phase: str, reason: str, message: str, *, warning: bool) -> list[Event]:
+def transition(before: dict[str, Any], plan: Planned) -> list[Event]:
     """An event, if the phase or its reason is another than before."""
     known = {each["reason"] for each in before.get("conditions", [])}
-    if before.get("phase") == phase and reason in known:
+    if plan.reason.quiet or (before.get("phase") == plan.phase and plan.reason in known):
         return []
-    return [Event("Warning" if warning else "Normal", reason, message)]
+    return [Event("Warning" if plan.reason.warning else "Normal", str(plan.reason), plan.message)]

@@ -1,4 +1,4 @@
-"""The Jobs that do the heavy work, near the data and never in the operator's pod; and what became of them."""
+"""Jobs: how one is built from containers, and what became of it. Knows nothing of etcd."""
 
 from __future__ import annotations
 
@@ -8,33 +8,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..api.backup import API_VERSION, Destination
-from ..api.cluster import Cluster
-from ..cluster.manifests import USER
-from ..kube.manifest import Manifest
-from ..kube.reporting import sentence
+from . import security
+from .manifest import Manifest
+from .reporting import sentence
 
-_PLAYBOOKS = "/opt/ansible/collections/ansible_collections/etcdops/etcd/playbooks"
-_REPORT = "/dev/termination-log"
-SCRATCH = "/scratch"
-CLAIM = "/claim"
-SNAPSHOT = f"{SCRATCH}/snapshot.db"
-_TLS = "/etc/etcdops/etcd"
-_S3_CA = "/etc/etcdops/s3"
-_ENCRYPTION = "/etc/etcdops/encryption"
-# A Job must not take from the members that it works beside: of the CPU it gets what is left over (members may have no
-# request at all, and would starve beside one that has), of memory little, whatever the size of a snapshot.
+# A Job must not take CPU from the members beside it: it gets what is left over (members may have no request at all, and
+# would starve beside a container that has one). Its memory is small, whatever the size of a snapshot.
 _RESOURCES = {"requests": {"cpu": "1m", "memory": "96Mi"}, "limits": {"memory": "128Mi"}}
-
-# What is freed goes back at once: a snapshot goes through memory in pieces of a megabyte and more.
-_MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
-STARTING = timedelta(minutes=2)  # how long a pod may take to start before its problem is the reason of a failure
-_OVERDUE = timedelta(minutes=1)  # a pod that should have ended so long ago is taken for ended
+STARTING = timedelta(minutes=2)  # how long a pod may take to start before its problem counts as a failure
+_OVERDUE = timedelta(minutes=1)  # a pod that should have ended so long ago counts as ended
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a container needs of its pod: variables, mounts, and the volumes behind them."""
+    """What a container needs of its pod: environment variables, mounts, and the volumes behind them."""
 
     env: Mapping[str, Any] = field(default_factory=dict)
     mounts: tuple[Manifest, ...] = ()
@@ -49,80 +36,13 @@ def volume(name: str, source: Manifest, path: str, *, read_only: bool = False) -
     return Parts(mounts=(mount,), volumes=({"name": name, **source},))
 
 
-def scratch() -> Parts:
-    return volume("scratch", {"emptyDir": {}}, SCRATCH)
-
-
-def claim(name: str, path: str = CLAIM, *, read_only: bool = False) -> Parts:
-    return volume("claim", {"persistentVolumeClaim": {"claimName": name}}, path, read_only=read_only)
-
-
 def secret(name: str, secret_name: str, path: str, *, optional: bool = False) -> Parts:
     source = {"secretName": secret_name, "defaultMode": 0o440} | ({"optional": True} if optional else {})
     return volume(name, {"secret": source}, path, read_only=True)
 
 
-def store(destination: Destination, *, read_only: bool = False) -> Parts:
-    """What reaching a destination takes."""
-    if destination.claim:
-        return claim(destination.claim.name, read_only=read_only)
-    s3 = destination.s3
-    assert s3  # noqa: S101
-    env: dict[str, Any] = {"SNAPSHOT_S3_PATH_STYLE": str(s3.path_style).lower()}
-    env |= {"AWS_ENDPOINT_URL_S3": s3.endpoint} if s3.endpoint else {}
-    env |= {"AWS_REGION": s3.region} if s3.region else {}
-    found = Parts()
-    if s3.credentials_secret:
-        for variable, key in (("AWS_ACCESS_KEY_ID", "accessKeyID"), ("AWS_SECRET_ACCESS_KEY", "secretAccessKey")):
-            env[variable] = {"secretKeyRef": {"name": s3.credentials_secret, "key": key}}
-    if s3.ca_secret:
-        env["AWS_CA_BUNDLE"] = f"{_S3_CA}/ca.crt"
-        found = secret("s3-ca", s3.ca_secret, _S3_CA)
-    return found + Parts(env)
-
-
-def path_in_pod(destination: Destination, name: str) -> str:
-    """What a module takes as the place of a snapshot of that name."""
-    place = destination.place(name)
-    return place if destination.s3 else place.replace(f"claim://{destination.claim.name}", CLAIM)  # type: ignore[union-attr]
-
-
-def in_words(destination: Destination, text: str) -> str:
-    """What a Job said, with places as the user knows them."""
-    return text.replace(f"{CLAIM}/", f"claim://{destination.claim.name}/") if destination.claim else text
-
-
-def encryption(secret_name: str) -> Parts:
-    if not secret_name:
-        return Parts()
-    return secret("encryption", secret_name, _ENCRYPTION) + Parts({"SNAPSHOT_KEYS": _ENCRYPTION})
-
-
-def etcd_client(cluster: Cluster, pods: Sequence[str]) -> Parts:
-    """What talking with a cluster's members takes, in this order."""
-    found = Parts({"ETCDCTL_ENDPOINTS": ",".join(cluster.client_url(pod) for pod in pods)})
-    if not cluster.tls.enabled:
-        return found
-    names = {"ETCDCTL_CACERT": "ca.crt", "ETCDCTL_CERT": "tls.crt", "ETCDCTL_KEY": "tls.key"}
-    files = {variable: f"{_TLS}/{file}" for variable, file in names.items()}
-    return found + secret("etcd-tls", cluster.secret("operator"), _TLS) + Parts(files)
-
-
-def worker(name: str, image: str, playbook: str, parts: Parts) -> Manifest:
-    """A container of the operator's own image that runs a playbook and reports by its termination message."""
-    parts = parts + Parts({"SNAPSHOT_REPORT": _REPORT, "USER": "ansible", **_MALLOC})
-    # Not the first on PATH: a resident Python is of no use to one play.
-    command = ["/usr/local/bin/ansible-playbook", f"{_PLAYBOOKS}/{playbook}.yml"]
-    return container(name, image, command, parts + volume("tmp", {"emptyDir": {}}, "/tmp"))  # noqa: S108
-
-
-def etcdutl(name: str, image: str, arguments: Sequence[str], parts: Parts) -> Manifest:
-    """A container of etcd's own image, which has no shell."""
-    return container(name, image, ["/usr/local/bin/etcdutl", *arguments], parts)
-
-
 def container(name: str, image: str, command: Sequence[str], parts: Parts) -> Manifest:
-    """A container with everything taken from it that it does not need."""
+    """A container without any privilege that it does not need."""
     return {
         "name": name,
         "image": image,
@@ -134,18 +54,14 @@ def container(name: str, image: str, command: Sequence[str], parts: Parts) -> Ma
         ],
         "resources": _RESOURCES,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": security.container_context(),
         "volumeMounts": list(parts.mounts),
     }
 
 
 @dataclass(frozen=True)
 class Order:
-    """A Job to be made: who owns it, what runs in it one after the other, and where."""
+    """A Job to be created: its owner, the containers that run in it one after the other, and where."""
 
     namespace: str
     name: str
@@ -159,12 +75,6 @@ class Order:
     retries: int = 0
 
 
-def owner(kind: str, name: str, uid: str) -> Manifest:
-    """An object of ours as the owner of a Job."""
-    found: Manifest = {"apiVersion": API_VERSION, "kind": kind, "name": name, "uid": uid}
-    return found | {"controller": True, "blockOwnerDeletion": True}
-
-
 def manifest(order: Order) -> Manifest:
     """The Job."""
     labels = {"app.kubernetes.io/name": "etcdops-job", "app.kubernetes.io/managed-by": "etcdops", **order.labels}
@@ -172,17 +82,10 @@ def manifest(order: Order) -> Manifest:
     *init, main = order.containers
     spec = {
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 5,  # what it leaves is removed by others anyway
+        "terminationGracePeriodSeconds": 5,  # what it leaves is removed by a cleanup Job anyway
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": security.pod_context(),
         **({"initContainers": init} if init else {}),
         "containers": [main],
         "volumes": list(volumes.values()),
@@ -211,15 +114,12 @@ def manifest(order: Order) -> Manifest:
 
 
 def near(node: str) -> Manifest:
-    """On that node if it can be."""
+    """Prefer that node."""
     if not node:
         return {}
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
     preferred = [{"weight": 100, "preference": term}]
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-
-
-# -- what became of them
 
 
 @dataclass(frozen=True)
@@ -231,7 +131,7 @@ class Ended:
 
     @property
     def report(self) -> dict[str, Any]:
-        """What a worker reported; empty when it was killed before it could."""
+        """What a worker reported; empty when it was killed before."""
         try:
             said = json.loads(self.message)
         except ValueError:
@@ -254,13 +154,13 @@ class Job:
     started: datetime
     complete: bool
     failed: str  # Kubernetes' reason, "" when it has not failed
-    stopping: bool = False  # it was deleted, or its owner was, and it has not ended yet
+    stopping: bool = False  # it or its owner was deleted, and its pods have not ended yet
     pod: str = ""
     address: str = ""
     begun: bool = False  # a container has run
     running: bool = False  # the main container runs
     ended: Mapping[str, Ended] = field(default_factory=dict)  # by container
-    problem: str = ""  # why the pod does not start, or does not go on
+    problem: str = ""  # why the pod does not start or does not continue
     waits_since: datetime | None = None  # when its last container ended
 
     @property
@@ -273,7 +173,7 @@ class Job:
         return f" {sentence(self.problem)}" if self.problem else ""
 
     def is_stuck(self, now: datetime) -> bool:
-        """Has it had its problem for so long that it is the reason of a failure?"""
+        """Whether it has had its problem for so long that it counts as failed."""
         return bool(self.problem) and now - (self.waits_since or self.started) > STARTING
 
     @property
@@ -291,22 +191,22 @@ class Job:
 
 
 def patience(job: Job, now: datetime) -> int:
-    """In how many seconds to look again at a Job that runs: a look costs something, and a large snapshot takes long."""
+    """Seconds until a running Job is looked at again: a look costs something, and a large snapshot takes long."""
     return min(15, max(2, int((now - job.started).total_seconds()) // 5))
 
 
 def own_pods(name: str, pods: Sequence[Manifest]) -> list[Manifest]:
-    """Those of a Job."""
+    """The pods of a Job."""
     return [pod for pod in pods if pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") == name]
 
 
 def observe(job: Manifest | None, pods: Sequence[Manifest], uid: str, now: datetime) -> Job | None:
-    """What became of a Job, by its pods; None when there is none any more. `uid` is that of the object it is for."""
+    """The state of a Job, by its pods; None when it is gone. `uid` is that of the object it was made for."""
     alive = any(_alive(pod, now) for pod in pods)
     if job is None or "deletionTimestamp" in job["metadata"]:
         return Job(now, False, "", stopping=True) if alive else None
     if uid not in [each["uid"] for each in job["metadata"].get("ownerReferences", [])]:
-        return Job(now, False, "", stopping=True)  # of an object that was deleted and had the same name
+        return Job(now, False, "", stopping=True)  # of a deleted object of the same name
     conditions = {
         each["type"]: each for each in job.get("status", {}).get("conditions", []) if each["status"] == "True"
     }
@@ -323,7 +223,7 @@ def observe(job: Manifest | None, pods: Sequence[Manifest], uid: str, now: datet
 def _alive(pod: Manifest, now: datetime) -> bool:
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return False
-    ends = pod["metadata"].get("deletionTimestamp")  # on a node that is gone nobody confirms it
+    ends = pod["metadata"].get("deletionTimestamp")  # on a node that is gone, nothing confirms it
     return ends is None or now - datetime.fromisoformat(ends) < _OVERDUE
 
 
@@ -361,15 +261,3 @@ def _problem(status: Manifest, containers: Sequence[Manifest]) -> str:
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
             return f"its pod can't start: {waiting['reason']}: {waiting.get('message', '')}".strip(" :")
     return ""
-
-
-def snapshot_status(log: str | None) -> dict[str, Any]:
-    """What `etcdutl snapshot status --write-out=json` said of a snapshot; nothing, when it can't be made out."""
-    for line in reversed((log or "").splitlines()):
-        try:
-            said = json.loads(line)
-            found = {"revision": said["revision"], "keys": said["totalKey"], "hash": f"{said['hash']:x}"}
-        except (ValueError, KeyError, TypeError):  # something else that it had to say
-            continue
-        return found | ({"etcdVersion": said["version"]} if said.get("version") else {})
-    return {}
