@@ -10,8 +10,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from ansible.module_utils.basic import AnsibleModule
 
 from .kube.client import Kube, KubeError, connect
+from .kube.events import transition
 from .kube.manifest import Manifest
-from .kube.reporting import report, transition
+from .kube.reporting import report
 
 
 class Declared(Protocol):

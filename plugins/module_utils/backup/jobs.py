@@ -11,8 +11,8 @@ from typing import Any
 from ..api.backup import API_VERSION, Destination
 from ..api.cluster import Cluster
 from ..cluster.manifests import USER
+from ..kube.conditions import sentence
 from ..kube.manifest import Manifest
-from ..kube.reporting import sentence
 
 _PLAYBOOKS = "/opt/ansible/collections/ansible_collections/etcdops/etcd/playbooks"
 _REPORT = "/dev/termination-log"

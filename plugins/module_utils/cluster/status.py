@@ -8,8 +8,9 @@ from ..api.cluster import Cluster
 from ..etcd.membership import quorum
 from ..etcd.types import Member
 from ..etcd.versions import parse
+from ..kube.conditions import conditions, time_text
+from ..kube.events import Event
 from ..kube.quantity import rounded
-from ..kube.reporting import Event, conditions, time_text
 from .observation import Join, Observed, Upgrade
 from .plan import Phase, Plan, Step
 from .scaling import join_of
