@@ -8,9 +8,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .kube.client import Kube, KubeError, connect
+from .kube.client import Kube, connect
+from .kube.errors import KubeError
+from .kube.events import Event
 from .kube.manifest import Manifest
-from .kube.reporting import Event, report, transition
+from .kube.reporting import report
 from .plan import Plan, spread
 
 # Documented in plugins/doc_fragments/kube.py.
@@ -35,7 +37,11 @@ S = TypeVar("S")
 
 
 def _transition(_: Any, plan: Plan, before: Status) -> list[Event]:
-    return transition(before, plan)
+    """An event, if the phase or its reason is another than before."""
+    known = {each["reason"] for each in before.get("conditions", [])}
+    if plan.reason.quiet or (before.get("phase") == plan.phase and plan.reason in known):
+        return []
+    return [Event("Warning" if plan.reason.warning else "Normal", str(plan.reason), plan.message)]
 
 
 def _valid(_api: Kube, _observed: Any, plan: Plan) -> Plan:

@@ -61,8 +61,9 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import DUE, SCHEDULE_UID
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import read, zone_of
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.events import transition
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.reporting import report, transition
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.reporting import report
 from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import planned, run
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule import planner as schedule_planner
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python
 # Apache License 2.0 (see LICENSE)
-"""Deleting Kubernetes objects without discovery."""
+"""Delete Kubernetes objects without discovery."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ DOCUMENTATION = r"""
 module: kube_delete
 short_description: Delete Kubernetes objects
 description:
-  - Deletes objects by name, or by label, and does not wait until they are gone.
+  - Deletes objects by name or by label, and does not wait until they are gone.
+  - Only an object that still has the uid that was read is deleted.
 author: The etcdops authors
 options:
   kind:
-    description: Their kind.
+    description: The kind of the objects.
     type: str
     required: true
     choices: [ConfigMap, EtcdBackup, Job, PersistentVolumeClaim, Pod, PodDisruptionBudget, Secret, Service, StatefulSet]
   namespace:
-    description: Their namespace.
+    description: The namespace of the objects.
     type: str
     required: true
   names:
-    description: Their names.
+    description: The names of the objects.
     type: list
     elements: str
     default: []
   selector:
-    description: A label selector; everything that it finds is deleted.
+    description: A label selector; all objects that match are deleted.
     type: str
   force:
-    description: Whether pods are gone at once, without waiting for their nodes to stop them.
+    description: Whether to remove pods at once, without waiting for the kubelet to stop them.
     type: bool
     default: false
   orphan:
-    description: Whether what the objects have made stays, such as the pods of a StatefulSet.
+    description: Whether to keep dependents, such as the pods of a StatefulSet.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -50,12 +51,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 deleted:
-  description: The names of what was there.
+  description: The names of the deleted objects.
   type: list
   elements: str
   returned: always
 """
 
+from itertools import chain
 from typing import Literal
 
 from ansible.module_utils.basic import AnsibleModule
@@ -91,10 +93,10 @@ def main() -> None:
     deleted: list[str] = []
     try:
         api = kube.connect()
-        found = [api.get(kind, namespace, name) for name in module.params["names"]]
+        asked = [kube.Asked(kind, namespace, name) for name in module.params["names"]]
         if selector := module.params["selector"]:
-            found += api.list(kind, namespace, selector)
-        for manifest in filter(None, found):
+            asked.append(kube.Asked(kind, namespace, selector=selector))
+        for manifest in chain.from_iterable(list(api.read(asked))):
             meta = manifest["metadata"]
             if "deletionTimestamp" in meta and not force:
                 continue

@@ -16,7 +16,8 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import UN
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import decide
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image, parse
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import reporting
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.conditions import differs
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.events import Event
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.modules import etcdcluster_member
 
@@ -46,9 +47,9 @@ class Operator:
         self.invariants.planned(cluster, seen, plan)
         after, news = self._told(cluster, seen, plan)
         self.refused = False
-        quiet = not news and not reporting.differs(after, self.status) and plan.step is Step.IDLE
+        quiet = not news and not differs(after, self.status) and plan.step is Step.IDLE
         try:
-            if reporting.differs(after, self.status):
+            if differs(after, self.status):
                 self.before_effect(f"status {plan.phase}/{plan.reason}: {plan.message}")
                 self.status = {name: value for name, value in after.items() if value is not None}
             role_values = {"etcdcluster_plan": vars(plan), "ansible_operator_meta": {"namespace": "", "name": ""}}
@@ -62,7 +63,7 @@ class Operator:
             self.invariants.ran(seen)
         return quiet
 
-    def _told(self, cluster: Cluster, seen: Observed, plan: Plan) -> tuple[dict[str, Any], list[reporting.Event]]:
+    def _told(self, cluster: Cluster, seen: Observed, plan: Plan) -> tuple[dict[str, Any], list[Event]]:
         return told.status(cluster, seen, plan, self.status), told.events(cluster, plan, self.status)
 
     def _again(self, cluster: Cluster, seen: Observed) -> None:
@@ -71,7 +72,7 @@ class Operator:
         plan = planner.plan(cluster, seen)
         after, news = self._told(cluster, seen, plan)
         self.invariants.check(not news, "a second run has no event", news)
-        self.invariants.check(not reporting.differs(after, self.status), "a second run writes no status", after)
+        self.invariants.check(not differs(after, self.status), "a second run writes no status", after)
         self.invariants.check(plan.step is Step.IDLE, "a second run has no step", plan)
 
     # -- the modules of the role

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..api.backup import BACKUP_LABEL, BACKUP_UID, LET_GO, Backup
 from ..api.cluster import Cluster
+from ..kube.conditions import conditions, sentence, time_text
 from ..kube.manifest import Manifest
 from ..kube.quantity import rounded
-from ..kube.reporting import conditions, sentence, time_text
 from . import jobs
 
 SOON, SETTLED = 1, 3600

@@ -21,7 +21,8 @@ from ..etcd.membership import Wanted
 from ..etcd.reconfigure import Outcome, reconfigure
 from ..etcd.rollout import transferee, voters
 from ..etcd.view import ClusterView, look
-from ..kube.client import Kube, KubeError, connect
+from ..kube.client import Kube, connect
+from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from . import members
 

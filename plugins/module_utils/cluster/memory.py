@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..kube.reporting import time_text
+from ..kube.conditions import time_text
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from ..api.cluster import Cluster
 from ..etcd.view import ClusterView, look
 from ..etcd.versions import of_image
 from ..kube import quantity
-from ..kube.client import Asked, Kube, KubeError
+from ..kube.client import Asked, Kube
+from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from . import certificates, deletion, members
 from .manifests import TEMPLATE_HASH, UID_LABEL

@@ -10,7 +10,8 @@ from ..etcd.types import Member
 from ..etcd.versions import parse
 from ..etcd.view import Answer, ClusterView, MemberView
 from ..kube.quantity import rounded
-from ..kube.reporting import Event, conditions
+from ..kube.conditions import conditions
+from ..kube.events import Event
 from ..plan import Plan
 from .membership import ordinal_of
 from .memory import Upgrade, recall

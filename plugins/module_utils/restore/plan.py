@@ -11,8 +11,8 @@ from typing import Any
 from ..api.cluster import HELD_BY, Cluster
 from ..api.restore import Restore, Snapshot
 from ..backup import jobs
+from ..kube.conditions import conditions
 from ..kube.manifest import Manifest
-from ..kube.reporting import conditions
 
 SOON, SETTLED = 1, 3600
 

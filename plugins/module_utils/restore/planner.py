@@ -19,8 +19,8 @@ from ..api.restore import Restore
 from ..backup import jobs
 from ..backup.planner import healthy_members
 from ..cluster.manifests import claim_manifest
+from ..kube.conditions import sentence, time_text
 from ..kube.manifest import Manifest
-from ..kube.reporting import sentence, time_text
 from . import jobs as restore_jobs
 from .plan import BEFORE, FINISHED, SETTLED, SOON, Observed, Phase, Plan, Step
 

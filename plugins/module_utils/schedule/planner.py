@@ -15,8 +15,8 @@ from typing import Any
 
 from ..api.backup import DUE, SCHEDULE_LABEL, SCHEDULE_UID, manifest
 from ..api.schedule import Schedule, ScheduleError, runs_after
+from ..kube.conditions import conditions, time_text
 from ..kube.manifest import Manifest
-from ..kube.reporting import conditions, time_text
 from .retention import Kept, to_delete
 
 SETTLED = 300

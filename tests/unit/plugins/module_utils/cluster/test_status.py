@@ -7,7 +7,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import status
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Answer, Observed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.planner import plan
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import reporting
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.conditions import differs
 
 from .test_planner import CLUSTER, NOW, _nothing, _running, _status
 
@@ -58,7 +58,7 @@ def test_a_second_look_changes_nothing() -> None:
     first = _told(_running())
     later = replace(_running(), now=NOW.replace(hour=5))
     again = status.status(CLUSTER, later, plan(CLUSTER, later), first)
-    assert not reporting.differs(again, first)
+    assert not differs(again, first)
     assert status.events(CLUSTER, plan(CLUSTER, later), first) == []
 
 
@@ -66,9 +66,9 @@ def test_a_field_that_goes_is_a_change_once() -> None:
     before = _told(_running())
     seen = replace(_running(), answers={}, members=None)
     after = _told(seen, before)
-    assert reporting.differs(after, before)
+    assert differs(after, before)
     written = {key: value for key, value in after.items() if value is not None}
-    assert not reporting.differs(_told(seen, written), written)
+    assert not differs(_told(seen, written), written)
 
 
 def test_transitions_make_events() -> None:
