@@ -1,4 +1,4 @@
-"""What every planner returns: the phase, the reason and message for people, at most one action, and when to look again."""
+"""What every planner returns: phase, reason and message for people, at most one action, and when to look again."""
 
 from __future__ import annotations
 

@@ -95,9 +95,7 @@ def run(kind: Kind[D, S]) -> None:
     """The whole module of a kind: reconcile one object and return the plan."""
     module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
     try:
-        changed, plan = reconcile(
-            kind, module.params["namespace"], module.params["name"], write=not module.check_mode
-        )
+        changed, plan = reconcile(kind, module.params["namespace"], module.params["name"], write=not module.check_mode)
     except KubeError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=changed, **plan.as_result())

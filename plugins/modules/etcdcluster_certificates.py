@@ -59,7 +59,7 @@ def _issue(namespace: str, name: str, *, write: bool) -> list[str]:
     resource = api.get("EtcdCluster", namespace, name)
     if resource is None:
         return []
-    cluster = spec.read(resource)
+    cluster = spec.parse(resource)
     now, domain = datetime.now(UTC), secrets.cluster_domain()
     names = secrets.secret_names(cluster)
     answers = api.read([kube.Asked("Secret", namespace, each) for each in names])

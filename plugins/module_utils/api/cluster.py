@@ -38,7 +38,7 @@ class TlsSpec:
 class UpgradeSpec:
     allow_downgrade: bool = False
     snapshot: bool = True
-    backup: dict[str, Any] = field(default_factory=dict) # of the spec of the EtcdBackup
+    backup: dict[str, Any] = field(default_factory=dict)  # of the spec of the EtcdBackup
     keep_for: timedelta | None = None  # how long it is kept afterwards; None: until a person deletes it
 
 

@@ -82,18 +82,19 @@ def _credentials(api: Kube, cluster: Cluster) -> Manifest | None:
     return secret
 
 
-def add_learner(live: Live, pod: str, *, dry_run: bool = False) -> Outcome:
-    wanted = Wanted("present", peer_urls=(live.cluster.peer_url(pod),))
+def change_member(
+    live: Live, state: str, pod: str | None = None, member_id: str | None = None, *, dry_run: bool = False
+) -> Outcome:
+    """Add the member of a pod as a learner, make a member a voter, or remove it."""
+    number = int(member_id, 16) if member_id else None
+    match state:
+        case "learner":
+            wanted = Wanted("present", peer_urls=(live.cluster.peer_url(pod or ""),))
+        case "voter":
+            wanted = Wanted("promoted", id=number)
+        case _:
+            wanted = Wanted("absent", id=number)
     return reconfigure(live.connection, live.view, wanted, dry_run=dry_run)
-
-
-def promote_learner(live: Live, member_id: str, *, dry_run: bool = False) -> Outcome:
-    return reconfigure(live.connection, live.view, Wanted("promoted", id=int(member_id, 16)), dry_run=dry_run)
-
-
-def remove_member(live: Live, member_id: str, *, dry_run: bool = False) -> Outcome:
-    """Remove a member; one that leads moves leadership first."""
-    return reconfigure(live.connection, live.view, Wanted("absent", id=int(member_id, 16)), dry_run=dry_run)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The actions of an EtcdCluster: a closed set. Each has a task file of the same name in roles/etcdcluster/tasks/actions/."""
+"""The actions of an EtcdCluster: a closed set. Each has its task file in roles/etcdcluster/tasks/actions/."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RemoveMember(Action):
 
 @dataclass(frozen=True)
 class RestartMember(Action):
-    """Delete a pod so that the StatefulSet recreates it from the new template; leadership moves to `transferee` first."""
+    """Delete a pod so that the StatefulSet recreates it as it should be; leadership moves to `transferee` first."""
 
     pod: Ref
     transferee: str = ""  # member ID in hexadecimal; "" when the member does not lead

@@ -92,7 +92,7 @@ def _refusal(s: Situation) -> Plan | None:
     if foreign:
         return _unsupported(
             Reason.FOREIGN_DATA,
-            f"PVC {', '.join(foreign)} holds data of an earlier cluster of this name, which is never adopted. Delete it "
+            f"PVC {', '.join(foreign)} holds data of an earlier cluster of this name and is never adopted. Delete it "
             "if the data is not needed, or use another name.",
         )
     if s.observed.certificates.problem:

@@ -80,8 +80,8 @@ def _notes(s: Situation) -> str:
     if s.membership and s.membership.unmanaged:
         names = "; ".join(map(display, s.membership.unmanaged))
         notes.append(
-            f"Unmanaged members: {names}. They are left alone, and the size is not changed while they are there. Remove "
-            "them with etcdctl member remove if they should not be there."
+            f"Unmanaged members: {names}. They are left alone, and the size is not changed while they exist. Remove "
+            "them with etcdctl member remove if they should not exist."
         )
     if s.target:
         notes.append(f"The upgrade to {s.target} waits until every member is healthy.")

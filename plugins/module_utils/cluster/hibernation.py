@@ -1,4 +1,4 @@
-"""Stopping all members and starting them again: on request (size 0), and while an EtcdRestore holds the cluster. Pure."""
+"""Stopping all members and starting them again: for size 0, and while an EtcdRestore holds the cluster. Pure."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from ..plan import Plan, Ref
@@ -25,31 +24,21 @@ def objects(s: Situation, members: Membership, *, joining: str = "", leaving: st
     return desired.changed(desired.for_members(s, members, desired.Change(joining, leaving)), s)
 
 
-def add(s: Situation, members: Membership, name: str, phase: Phase, message: str) -> Plan:
+def add_learner(s: Situation, members: Membership, name: str) -> AddLearner:
     """Add a member as a learner in an empty slot."""
-    reason = Reason.ADDING_MEMBER if phase is Phase.SCALING else Reason.REPLACING_MEMBER
-    action = AddLearner(name, objects(s, members, joining=name), *_leftovers(s, name))
-    return Plan(phase, reason, message, action)
+    return AddLearner(name, objects(s, members, joining=name), *_leftovers(s, name))
 
 
-def replace_member(
-    s: Situation, members: Membership, slot: MemberSlot, phase: Phase, message: str, reason: Reason | None = None
-) -> Plan:
+def replace_member(s: Situation, members: Membership, slot: MemberSlot) -> ReplaceMember:
     """Remove a member and add a learner in its slot."""
-    action = ReplaceMember(
-        slot.id, slot.name, objects(s, members, joining=slot.name, leaving=slot.id), *_leftovers(s, slot.name)
-    )
-    why = Reason.ADDING_MEMBER if phase is Phase.SCALING else Reason.REPLACING_MEMBER
-    return Plan(phase, reason or why, message, action)
+    changed = objects(s, members, joining=slot.name, leaving=slot.id)
+    return ReplaceMember(slot.id, slot.name, changed, *_leftovers(s, slot.name))
 
 
-def remove(
-    s: Situation, members: Membership, slot: MemberSlot, message: str, *, phase: Phase = Phase.SCALING, data: bool = True
-) -> Plan:
-    """Remove a member; its PVC too, unless its slot is still wanted (`data` False)."""
-    claims = desired.leftover_claims(s, members, leaving=slot.id) if data else ()
-    action = RemoveMember(slot.id, objects(s, members, leaving=slot.id), claims)
-    return Plan(phase, Reason.REMOVING_MEMBER, message, action)
+def remove_member(s: Situation, members: Membership, slot: MemberSlot, *, keep_claim: bool = False) -> RemoveMember:
+    """Remove a member; its PVC too, unless its slot is still wanted."""
+    claims = () if keep_claim else desired.leftover_claims(s, members, leaving=slot.id)
+    return RemoveMember(slot.id, objects(s, members, leaving=slot.id), claims)
 
 
 def learner(s: Situation, members: Membership, slot: MemberSlot) -> Plan:
@@ -75,20 +64,22 @@ def join_of(s: Situation, plan: Plan) -> Join | None:
 
 def _withdraw(s: Situation, members: Membership, slot: MemberSlot) -> Plan | None:
     """Whether a learner is of no use any more."""
-    phase = _phase(s)
+    name, phase = slot.name, _phase(s)
     if slot.ordinal >= s.cluster.size:
-        return remove(s, members, slot, f"Removing learner {slot.name}: spec.size is {s.cluster.size}.")
+        message = f"Removing learner {name}: spec.size is {s.cluster.size}."
+        return Plan(Phase.SCALING, Reason.REMOVING_MEMBER, message, remove_member(s, members, slot))
     if slot.lost and slot.member and slot.member.name:  # it had started, and its ID is spent
         if not members.undependable:
-            return replace_member(s, members, slot, phase, f"Replacing learner {slot.name}: {slot.lost}.")
-        return remove(s, members, slot, f"Removing learner {slot.name}: {slot.lost}.", phase=phase, data=False)
+            reason = Reason.ADDING_MEMBER if phase is Phase.SCALING else Reason.REPLACING_MEMBER
+            return Plan(phase, reason, f"Replacing learner {name}: {slot.lost}.", replace_member(s, members, slot))
+        action = remove_member(s, members, slot, keep_claim=True)
+        return Plan(phase, Reason.REMOVING_MEMBER, f"Removing learner {name}: {slot.lost}.", action)
     known = s.observed.memory.join
-    known = known if known and known.member == slot.id else None
-    if known and (known.failed or s.observed.now - known.since > PATIENCE):
-        why = _what_is_known(slot) or f"{slot.name} did not catch up."
-        message = f"Removing learner {slot.name}: it did not join within {PATIENCE.seconds // 60} minutes. {why}"
-        plan = remove(s, members, slot, message, phase=Phase.DEGRADED, data=False)
-        return replace(plan, reason=Reason.JOIN_FAILED)
+    if known and known.member == slot.id and (known.failed or s.observed.now - known.since > PATIENCE):
+        why = _what_is_known(slot) or f"{name} did not catch up."
+        message = f"Removing learner {name}: it did not join within {PATIENCE.seconds // 60} minutes. {why}"
+        action = remove_member(s, members, slot, keep_claim=True)
+        return Plan(Phase.DEGRADED, Reason.JOIN_FAILED, message, action)
     return None
 
 

@@ -1,4 +1,4 @@
-"""The members as a quorum lists them, joined with pods, PVCs and evidence of loss. A member is known by its peer URL."""
+"""The members as a quorum lists them, joined with pods, PVCs and evidence of loss, by their peer URLs."""
 
 from __future__ import annotations
 

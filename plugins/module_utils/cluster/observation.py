@@ -65,11 +65,11 @@ class Certificates:
 @dataclass(frozen=True)
 class Observation:
     now: datetime
-    memory: Memory = Memory()
+    memory: Memory = field(default_factory=Memory)
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
     pods: tuple[Pod, ...] = ()
     claims: tuple[Claim, ...] = ()
-    view: ClusterView = ClusterView()
+    view: ClusterView = field(default_factory=ClusterView)
     certificates: Certificates = Certificates()
     storage_class_missing: bool = False
     unexpandable: tuple[str, ...] = ()  # StorageClasses of PVCs that should grow but can't, as far as is known

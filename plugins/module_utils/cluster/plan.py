@@ -33,7 +33,10 @@ class Phase(StrEnum):
     RESTORING = "Restoring", "An EtcdRestore holds the cluster: no member runs until each has the data of a snapshot."
     HIBERNATED = "Hibernated", "Size 0: no pods, the data is kept."
     PAUSED = "Paused", "The operator changes nothing until spec.paused is false."
-    QUORUM_LOST = "QuorumLost", "Less than a quorum is healthy and no pod is starting: a person must act. Nothing is deleted."
+    QUORUM_LOST = (
+        "QuorumLost",
+        "Less than a quorum is healthy and no pod is starting: a person must act. Nothing is deleted.",
+    )
     UNSUPPORTED = "Unsupported", "The spec asks for something that can't be done; the message says why and what to do."
     DELETING = "Deleting", "The cluster is being deleted."
 
@@ -62,7 +65,11 @@ class Phase(StrEnum):
 
 class Reason(BaseReason):
     # -- the first start
-    BOOTSTRAPPING = "Bootstrapping", "The members start for the first time.", "Wait; the message names what a member waits for."
+    BOOTSTRAPPING = (
+        "Bootstrapping",
+        "The members start for the first time.",
+        "Wait; the message names what a member waits for.",
+    )
     FORMED = "Formed", "The first quorum was seen.", ""
     NEVER_STARTED = "NeverStarted", "spec.size is 0 and the cluster never ran.", "Set spec.size."
     FOREIGN_DATA = (
@@ -70,12 +77,20 @@ class Reason(BaseReason):
         "A PVC with the name of a member's PVC belongs to another or an earlier cluster.",
         "Delete that PVC if its data is not needed, or use another cluster name.",
     )
-    INVALID_SECRET = "InvalidSecret", "A Secret named in spec.tls is missing or has no usable certificate.", "Correct the Secret."
+    INVALID_SECRET = (
+        "InvalidSecret",
+        "A Secret named in spec.tls is missing or has no usable certificate.",
+        "Correct the Secret.",
+    )
     STORAGE_CLASS_MISSING = "StorageClassMissing", "spec.storage.className names no StorageClass.", "Create it."
     REJECTED = "Rejected", "The API server rejects the pods that spec.pod asks for.", "Correct spec.pod."
     # -- health
     ALL_HEALTHY = "AllMembersHealthy", "Every voter is healthy.", ""
-    CHANGE_PENDING = "ChangePending", "Every voter is healthy, and something waits; the message says what.", "See the message."
+    CHANGE_PENDING = (
+        "ChangePending",
+        "Every voter is healthy, and something waits; the message says what.",
+        "See the message.",
+    )
     MEMBERS_DOWN = (
         "MembersDown",
         "A minority of the voters is not healthy.",
@@ -119,8 +134,16 @@ class Reason(BaseReason):
     GONE = "Gone", "The EtcdCluster does not exist any more.", ""
     # -- membership
     ADDING_MEMBER = "AddingMember", "A member joins as a learner.", ""
-    WAITING_FOR_LEARNER = "WaitingForLearner", "A learner starts and catches up.", "Wait; the message has its problem, if any."
-    WAITING_FOR_VOTERS = "WaitingForVoters", "A learner can't be promoted while a voter is not healthy.", "See the voter's pod."
+    WAITING_FOR_LEARNER = (
+        "WaitingForLearner",
+        "A learner starts and catches up.",
+        "Wait; the message has its problem, if any.",
+    )
+    WAITING_FOR_VOTERS = (
+        "WaitingForVoters",
+        "A learner can't be promoted while a voter is not healthy.",
+        "See the voter's pod.",
+    )
     PROMOTING_MEMBER = "PromotingMember", "A learner in sync becomes a voter.", ""
     REMOVING_MEMBER = "RemovingMember", "A member leaves.", ""
     REPLACING_MEMBER = "ReplacingMember", "A member that is permanently lost is replaced.", ""
@@ -134,7 +157,11 @@ class Reason(BaseReason):
     # -- rollouts
     CHANGING_SETTINGS = "ChangingSettings", "New settings are applied; members restart one at a time.", ""
     RESTARTING_MEMBER = "RestartingMember", "A member restarts with a new version or new settings.", ""
-    WAITING_FOR_MEMBER = "WaitingForMember", "A rollout waits until every member is healthy.", "Wait; the message names it."
+    WAITING_FOR_MEMBER = (
+        "WaitingForMember",
+        "A rollout waits until every member is healthy.",
+        "Wait; the message names it.",
+    )
     ROLLOUT_STOPPED = (
         "RolloutStopped",
         "A member that was restarted did not become healthy, so no other member is restarted.",
@@ -171,7 +198,11 @@ class Reason(BaseReason):
     ENABLING_DOWNGRADE = "EnablingDowngrade", "etcd prepares its data for an older minor version.", "Wait."
     CANCELLING_DOWNGRADE = "CancellingDowngrade", "A pending downgrade is no longer wanted and is cancelled.", ""
     PREPARING_LOG = "PreparingLog", "Members drop log entries that the new version can't read.", "Wait."
-    WAITING_FOR_CLUSTER_VERSION = "WaitingForClusterVersion", "Every member runs the version; etcd's cluster version follows.", "Wait."
+    WAITING_FOR_CLUSTER_VERSION = (
+        "WaitingForClusterVersion",
+        "Every member runs the version; etcd's cluster version follows.",
+        "Wait.",
+    )
     # -- volumes
     EXPANDING_VOLUMES = "ExpandingVolumes", "PVCs grow to spec.storage.size.", ""
     WAITING_FOR_VOLUMES = "WaitingForVolumes", "Kubernetes expands the volumes.", "Wait; see the PVC's events."

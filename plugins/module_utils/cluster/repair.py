@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..etcd.membership import quorum
 from ..plan import Plan
-from .joining import remove, replace_member
+from .joining import remove_member, replace_member
 from .membership import Membership, MemberSlot
-from .plan import Phase
+from .plan import Phase, Reason
 from .situation import Situation
 
 
@@ -25,9 +25,10 @@ def replace_lost(s: Situation, members: Membership, slot: MemberSlot) -> Plan | 
         return None
     if slot.ordinal >= s.cluster.size:
         message = f"Removing {slot.name}: {slot.lost}, and spec.size is {s.cluster.size}."
-        return remove(s, members, slot, message)
+        return Plan(Phase.SCALING, Reason.REMOVING_MEMBER, message, remove_member(s, members, slot))
     if members.has_learner or others:
         # No member may join now, but the removal of one that will never come back makes the quorum smaller.
-        message = f"Removing {slot.name}: {slot.lost}."
-        return remove(s, members, slot, message, phase=Phase.REPAIRING, data=False)
-    return replace_member(s, members, slot, Phase.REPAIRING, f"Replacing {slot.name}: {slot.lost}.")
+        action = remove_member(s, members, slot, keep_claim=True)
+        return Plan(Phase.REPAIRING, Reason.REMOVING_MEMBER, f"Removing {slot.name}: {slot.lost}.", action)
+    message = f"Replacing {slot.name}: {slot.lost}."
+    return Plan(Phase.REPAIRING, Reason.REPLACING_MEMBER, message, replace_member(s, members, slot))

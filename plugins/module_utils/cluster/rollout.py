@@ -21,7 +21,9 @@ from .plan import Phase, Reason
 from .situation import Situation
 
 PATIENCE = timedelta(minutes=2)  # how long a pod may take before its silence means something
-_KUBELET_PATIENCE = timedelta(seconds=15)  # … and before a problem that its kubelet reports does, such as a missing image
+_KUBELET_PATIENCE = timedelta(
+    seconds=15
+)  # … and before a problem that its kubelet reports does, such as a missing image
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,15 @@ def _replace_in_memory(roll: _Rollout, slot: MemberSlot, message: str) -> Plan:
     """A member with its data in memory would lose it, so a new member takes its slot."""
     members = roll.members
     if members.votes < 2:
-        message = f"{slot.name} is the only member and has its data in memory, so it can't restart. Set spec.size to 3 first."
+        message = (
+            f"{slot.name} is the only member and has its data in memory, so it can't restart. Set spec.size to 3 first."
+        )
         return Plan(Phase.UNSUPPORTED, Reason.CANNOT_RESTART, message, requeue=WATCHFUL)
     if members.has_learner or members.undependable not in ([], [slot.name]):
         others = ", ".join(name for name in members.undependable if name != slot.name) or "an unmanaged learner"
         return roll.stops(f"{slot.name} has its data in memory and can't be replaced yet: blocked by {others}.")
     message = f"{message} Its data is in memory, so a new member takes its slot."
-    return replace_member(roll.s, members, slot, roll.phase, message, Reason.RESTARTING_MEMBER)
+    return Plan(roll.phase, Reason.RESTARTING_MEMBER, message, replace_member(roll.s, members, slot))
 
 
 def _waiting(roll: _Rollout) -> Plan | None:
@@ -123,8 +127,8 @@ def _waiting(roll: _Rollout) -> Plan | None:
         message = f"{names} is not healthy, so no member is restarted: {roll.progress}.{problems}"
         return Plan(roll.phase, Reason.WAITING_FOR_MEMBER, message, requeue=WATCHFUL)
     return roll.stops(
-        f"Rollout stopped, {roll.progress}: {names} did not become healthy after its restart.{problems} Correct the spec, "
-        "or set it back; this member is restarted first then."
+        f"Rollout stopped, {roll.progress}: {names} did not become healthy after its restart.{problems} Correct the "
+        "spec, or set it back; this member is restarted first then."
     )
 
 

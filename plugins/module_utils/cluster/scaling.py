@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..plan import WATCHFUL, Plan
 from .actions import UpdateObjects
 from .desired import leftover_claims
-from .joining import PATIENCE, add, objects, remove
+from .joining import PATIENCE, add_learner, objects, remove_member
 from .membership import Membership
 from .plan import Phase, Reason
 from .situation import Situation
@@ -22,7 +22,7 @@ def resize(s: Situation, members: Membership) -> Plan | None:
     if members.ordinals and max(members.ordinals) >= s.cluster.size:
         last = max(members.voters, key=lambda slot: slot.ordinal)
         message = f"Removing {last.name}: scaling down to {s.cluster.size}, {len(members.voters) - 1} members remain."
-        return remove(s, members, last, message)
+        return Plan(Phase.SCALING, Reason.REMOVING_MEMBER, message, remove_member(s, members, last))
     if leftover := leftover_claims(s, members):
         message = f"Deleting PVC {', '.join(ref.name for ref in leftover)}: its member has left."
         return Plan(Phase.SCALING, Reason.CLEANING_UP, message, UpdateObjects(objects(s, members), leftover))
@@ -41,21 +41,22 @@ def _grow(s: Situation, members: Membership, name: str) -> Plan | None:
     claim = s.observed.claim(name)
     if claim is not None and claim.cluster_uid != s.cluster.uid:
         message = (
-            f"{name} can't join: PVC {claim.name} holds data of an earlier cluster of this name, which is never adopted. "
+            f"{name} can't join: PVC {claim.name} holds data of an earlier cluster of this name and is never adopted. "
             "Delete this PVC if the data is not needed."
         )
         return Plan(Phase.UNSUPPORTED, Reason.FOREIGN_DATA, message, requeue=WATCHFUL)
-    failed = s.observed.memory.join
-    if failed and failed.failed and failed.generation == s.cluster.generation:
-        if s.observed.now - failed.since < PATIENCE:
-            message = (
-                f"A learner did not join and was removed. It is tried again at {failed.since + PATIENCE:%H:%M} UTC, or "
-                "when the spec changes. The events say why it failed."
-            )
-            return Plan(Phase.DEGRADED, Reason.JOIN_FAILED, message, requeue=WATCHFUL)
+    join = s.observed.memory.join
+    failed = join if join and join.failed and join.generation == s.cluster.generation else None
+    if failed and s.observed.now - failed.since < PATIENCE:
+        message = (
+            f"A learner did not join and was removed. It is tried again at {failed.since + PATIENCE:%H:%M} UTC, or "
+            "when the spec changes. The events say why it failed."
+        )
+        return Plan(Phase.DEGRADED, Reason.JOIN_FAILED, message, requeue=WATCHFUL)
     if members.has_learner:
         return None
     again = s.observed.pod(name) is not None or claim is not None
     phase, doing = (Phase.REPAIRING, f"Adding {name} again") if again else (Phase.SCALING, f"Adding {name}")
     message = f"{doing} as a learner: member {len(members.ordinals) + 1} of {s.cluster.size}."
-    return add(s, members, name, phase, message)
+    reason = Reason.ADDING_MEMBER if phase is Phase.SCALING else Reason.REPLACING_MEMBER
+    return Plan(phase, reason, message, add_learner(s, members, name))

@@ -9,9 +9,9 @@ from ..etcd.membership import quorum
 from ..etcd.types import Member
 from ..etcd.versions import parse
 from ..etcd.view import Answer, ClusterView, MemberView
-from ..kube.quantity import rounded
 from ..kube.conditions import conditions
 from ..kube.events import Event
+from ..kube.quantity import rounded
 from ..plan import Plan
 from .membership import ordinal_of
 from .memory import Upgrade, recall
@@ -71,8 +71,8 @@ def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
 def _even_size(size: int) -> str:
     tolerated = size - quorum(size)
     return (
-        f"{size} members tolerate the loss of {tolerated}, as {size - 1} members do, and every write waits for one more. "
-        "Use an odd spec.size."
+        f"{size} members tolerate the loss of {tolerated}, as {size - 1} do, and every write waits for one more. Use "
+        "an odd spec.size."
     )
 
 

@@ -56,7 +56,9 @@ def prepare(s: Situation, members: Membership) -> Plan | None:
     if members.learners or (members.undependable and not members.unmanaged_voters):
         return None
     if s.in_memory and members.votes < 2:
-        return _refused(f"Version {s.target} refused: the only member has its data in memory. Set spec.size to 3 first.")
+        return _refused(
+            f"Version {s.target} refused: the only member has its data in memory. Set spec.size to 3 first."
+        )
     upgrade = replace(upgrade, to=s.target) if upgrade else begin(s)
     return (
         _blocked(s, members)
@@ -73,8 +75,8 @@ def _refused(message: str) -> Plan:
 def _redirect(s: Situation, members: Membership, upgrade: Upgrade) -> Plan:
     if parse(s.target).minor not in (parse(upgrade.source).minor, parse(s.version).minor):
         message = (
-            f"Upgrade to {s.target} blocked: the upgrade from {upgrade.source} to {s.version} is in progress. It starts "
-            f"when every member runs {s.version}, or {upgrade.source} again."
+            f"Upgrade to {s.target} blocked: the upgrade from {upgrade.source} to {s.version} is in progress. It "
+            f"starts when every member runs {s.version}, or {upgrade.source} again."
         )
         return Plan(Phase.UPGRADING, Reason.UPGRADE_BLOCKED, message, requeue=WATCHFUL)
     upgrade = replace(upgrade, to=s.target)

@@ -43,25 +43,38 @@ def snapshot(s: Situation, upgrade: Upgrade, *, started: bool) -> Plan | None:
     made = s.observed.objects.get(f"EtcdBackup/{upgrade.snapshot}")
     if made is None:
         return replace(taking, action=TakeSnapshot(backup_manifest(s, upgrade)))
-    status = made.get("status", {})
     if "deletionTimestamp" in made["metadata"]:
         return taking
-    match status.get("phase"):
+    match made.get("status", {}).get("phase"):
         case "Succeeded":
-            known = status.get("clusterID") == s.observed.memory.cluster_id
-            fresh = started or s.observed.now - datetime.fromisoformat(status["completionTime"]) < _FRESH
-            return None if known and fresh else _take_another(s, upgrade)
+            return None if _is_usable(s, made, started=started) else _take_another(s, upgrade)
         case "Failed":
             return _failed(s, upgrade, made)
+    return _follow(s, upgrade, made, taking)
+
+
+def _follow(s: Situation, upgrade: Upgrade, made: Manifest, taking: Plan) -> Plan:
     if _is_outdated(s, upgrade, made):
         return replace(taking, action=_delete(made))
-    return replace(taking, message=f"{taking.message} {status.get('message', '')}".strip())
+    return replace(taking, message=f"{taking.message} {made.get('status', {}).get('message', '')}".strip())
+
+
+def _is_usable(s: Situation, made: Manifest, *, started: bool) -> bool:
+    """Whether a snapshot is of this cluster, and recent if the upgrade has not begun."""
+    status = made["status"]
+    own = status.get("clusterID") == s.observed.memory.cluster_id
+    return own and (started or s.observed.now - datetime.fromisoformat(status["completionTime"]) < _FRESH)
 
 
 def expired(s: Situation) -> Plan | None:
     """Delete the snapshot of the last upgrade after spec.upgrade.snapshot.keepFor."""
     upgrade, keep_for = s.observed.memory.upgrade, s.cluster.upgrade.keep_for
-    if upgrade is None or upgrade.completed is None or keep_for is None or s.observed.now - upgrade.completed < keep_for:
+    if (
+        upgrade is None
+        or upgrade.completed is None
+        or keep_for is None
+        or s.observed.now - upgrade.completed < keep_for
+    ):
         return None
     made = s.observed.objects.get(f"EtcdBackup/{upgrade.snapshot}")
     if made is None:
@@ -95,9 +108,10 @@ def _take_another(s: Situation, upgrade: Upgrade) -> Plan:
 
 
 def _failed(s: Situation, upgrade: Upgrade, made: Manifest) -> Plan:
+    why = made["status"].get("message", "")
     message = (
-        f"Upgrade to {s.target} blocked: the snapshot before it failed. {made['status'].get('message', '')} It is tried "
-        "again in a minute. Name another spec.upgrade.snapshot.destination, or set spec.upgrade.snapshot.mode to Skip."
+        f"Upgrade to {s.target} blocked: the snapshot before it failed. {why} It is tried again in a minute. Name another "
+        "spec.upgrade.snapshot.destination, or set spec.upgrade.snapshot.mode to Skip."
     )
     record = upgrade_record(upgrade)
     failed = Plan(Phase.UPGRADING, Reason.SNAPSHOT_FAILED, message, requeue=WATCHFUL, record=record)

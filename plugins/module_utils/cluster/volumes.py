@@ -29,9 +29,7 @@ def expand(s: Situation) -> Plan | None:
         message = f"Expanding {names} to {s.cluster.storage.size}; no pod restarts."
         action = ExpandVolumes(tuple(_larger(s, claim) for claim in small), sets)
         return Plan(Phase.EXPANDING, Reason.EXPANDING_VOLUMES, message, action)
-    growing = [
-        claim for claim in s.observed.claims if is_smaller(claim.capacity, claim.requested)
-    ]
+    growing = [claim for claim in s.observed.claims if is_smaller(claim.capacity, claim.requested)]
     if growing and not s.in_memory:
         told = ", ".join(f"{claim.name} ({claim.capacity} of {claim.requested})" for claim in growing)
         message = f"Waiting for Kubernetes to expand {told}."
@@ -41,8 +39,8 @@ def expand(s: Situation) -> Plan | None:
 
 def refused(s: Situation, why: str) -> Plan:
     message = (
-        f"The PVCs can't grow to {s.cluster.storage.size}: {why}. They stay as they are. Allow expansion there, or move "
-        "the data to a new EtcdCluster with larger volumes."
+        f"The PVCs can't grow to {s.cluster.storage.size}: {why}. They stay as they are. Allow expansion, or move the "
+        "data to a new EtcdCluster with larger volumes."
     )
     return Plan(Phase.UNSUPPORTED, Reason.EXPANSION_REFUSED, message, requeue=WATCHFUL)
 

@@ -27,7 +27,7 @@ C = TypeVar("C", bound=Candidate)
 
 
 def successor(voters: Sequence[C], leader_id: int) -> C | None:
-    """The healthy voter in sync that should lead next: an updated one, then the most advanced; None when there is none."""
+    """The healthy voter in sync that should lead next: an updated one, then the most advanced; None for none."""
     others = [voter for voter in voters if voter.healthy and voter.id != leader_id and in_sync(voters, voter)]
     return max(others, key=lambda voter: (voter.updated, voter.applied), default=None)
 

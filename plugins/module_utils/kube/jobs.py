@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from . import security
-from .manifest import Manifest
 from .conditions import sentence
+from .manifest import Manifest
 
 # A Job must not take CPU from the members beside it: it gets what is left over (members may have no request at all, and
 # would starve beside a container that has one). Its memory is small, whatever the size of a snapshot.
