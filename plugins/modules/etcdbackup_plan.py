@@ -60,19 +60,20 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.backup.observe import
 from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, run
 
 
+KIND = Kind(
+    "EtcdBackup",
+    parse,
+    observe,
+    planner.plan,
+    planner.status,
+    gone=planner.gone,
+    abandoned=planner.abandoned,
+    notify=notify_cluster,
+)
+
+
 def main() -> None:
-    run(
-        Kind(
-            "EtcdBackup",
-            parse,
-            observe,
-            planner.plan,
-            planner.status,
-            gone=planner.gone,
-            abandoned=planner.abandoned,
-            notify=notify_cluster,
-        )
-    )
+    run(KIND)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,11 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.schedule import plann
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.observe import observe
 
 
+KIND = Kind("EtcdBackupSchedule", parse, observe, planner.plan, planner.status, gone=planner.gone)
+
+
 def main() -> None:
-    run(Kind("EtcdBackupSchedule", parse, observe, planner.plan, planner.status, gone=planner.gone))
+    run(KIND)
 
 
 if __name__ == "__main__":

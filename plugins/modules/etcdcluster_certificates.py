@@ -64,7 +64,7 @@ def _issue(namespace: str, name: str, *, write: bool) -> list[str]:
     names = secrets.secret_names(cluster)
     answers = api.read([kube.Asked("Secret", namespace, each) for each in names])
     found = {each: next(iter(answer), None) for each, answer in zip(names, answers, strict=True)}
-    state = secrets.check(cluster, found, domain, now)
+    state = secrets.check(cluster, found, now, domain)
     wanted = [*state.missing, *state.due]
     if not write or cluster.tls.mode != "Managed":
         return wanted

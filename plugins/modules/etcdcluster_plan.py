@@ -59,20 +59,21 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observe impor
 from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, run
 
 
+KIND = Kind(
+    "EtcdCluster",
+    parse,
+    observe,
+    plan=lambda _, situation, __: planner.plan(situation),
+    status=lambda _, situation, plan, before: status.status(situation, plan, before),
+    events=status.events,
+    gone=deletion.gone,
+    abandoned=deletion.abandoned,
+    validate=validation.validate,
+)
+
+
 def main() -> None:
-    run(
-        Kind(
-            "EtcdCluster",
-            parse,
-            observe,
-            plan=lambda _, situation, __: planner.plan(situation),
-            status=lambda _, situation, plan, before: status.status(situation, plan, before),
-            events=status.events,
-            gone=deletion.gone,
-            abandoned=deletion.abandoned,
-            validate=validation.validate,
-        )
-    )
+    run(KIND)
 
 
 if __name__ == "__main__":

@@ -59,18 +59,19 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planne
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.observe import observe
 
 
+KIND = Kind(
+    "EtcdRestore",
+    parse,
+    observe,
+    planner.plan,
+    planner.status,
+    gone=planner.gone,
+    abandoned=planner.abandoned,
+)
+
+
 def main() -> None:
-    run(
-        Kind(
-            "EtcdRestore",
-            parse,
-            observe,
-            planner.plan,
-            planner.status,
-            gone=planner.gone,
-            abandoned=planner.abandoned,
-        )
-    )
+    run(KIND)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,9 @@ def reach(api: Kube, namespace: str, name: str) -> Iterator[Live]:
     connection = members.connect(cluster, pods, _credentials(api, cluster), timeout=3.0)
     stopping = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
     try:
-        view = look(connection, list(connection.endpoints), discover=False).require_members()
+        known = resource.get("status", {}).get("clusterID")
+        cluster_id = int(known, 16) if known else None
+        view = look(connection, list(connection.endpoints), discover=False, cluster_id=cluster_id).require_members()
         yield Live(api, cluster, connection, view.without(stopping))
     finally:
         connection.close()

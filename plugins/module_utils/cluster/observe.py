@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ..api.cluster import Cluster
 from ..etcd.versions import of_image
+from ..etcd.errors import EtcdError
 from ..etcd.view import ClusterView, look
 from ..kube import quantity
 from ..kube.client import Asked, Kube
@@ -31,7 +32,7 @@ U = TypeVar("U")
 
 def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situation:
     """The situation now. Members are asked while the objects are read."""
-    now, memory = datetime.now(UTC), recall(status)
+    now, memory = clock(), recall(status)
     operator = cluster.secret("operator") if cluster.tls.enabled else ""
     first = [Asked("Pod", cluster.namespace, selector=cluster.selector)]
     first += [Asked("Secret", cluster.namespace, operator)] if operator else []
@@ -53,11 +54,15 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
         pods=tuple(pod_of(pod, nodes, now) for pod in pods),
         claims=tuple(claim_of(claim, nodes) for claim in claims),
         view=view,
-        certificates=certificates.check(cluster, needed, certificates.cluster_domain(), now),
+        certificates=certificates.check(cluster, needed, now),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
         unexpandable=_unexpandable(kube, cluster, claims),
     )
     return situation_of(cluster, observed)
+
+
+def clock() -> datetime:
+    return datetime.now(UTC)
 
 
 def concurrently(one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:
@@ -102,6 +107,8 @@ def _ask_members(
         urls = list(connection.endpoints)
         known = int(cluster_id, 16) if cluster_id else None
         return look(connection, urls, discover=False, cluster_id=known, deadline=_DEADLINE) if urls else ClusterView()
+    except EtcdError as error:  # before the first quorum: a volume has data of another cluster
+        return ClusterView(answers=dict.fromkeys(connection.endpoints, error))
     finally:
         connection.close()
 
