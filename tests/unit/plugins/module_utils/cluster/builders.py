@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests, planner
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Memory, recall, upgrade_record
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Memory, Upgrade, recall, upgrade_record
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import (
     Certificates,
     Claim,
@@ -19,6 +19,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation i
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation, situation_of
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError, Unreachable
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member, MemberList, Status
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Answer, ClusterView, build
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan, Ref
@@ -262,3 +263,48 @@ def recorded(observed: Observation, plan: Plan) -> Observation:
     known = recall(status)
     since = {"unhealthy_since": memory.unhealthy_since, "degraded_since": memory.degraded_since}
     return replace(observed, memory=replace(known, **since))
+
+
+# -- upgrades
+
+
+def with_versions(
+    observed: Observation, found: Iterable[str], cluster_version: str, *, storage: str = "", downgrade: str = ""
+) -> Observation:
+    """The members run these versions."""
+    running_versions = list(found)
+    said = {"storage_version": storage or f"{cluster_version}.0", "downgrade": downgrade}
+    answers = {
+        number: answer(number + 1, version=version, cluster_version=f"{cluster_version}.0", **said)
+        for number, version in enumerate(running_versions)
+    }
+    pods = tuple(replace(one, version=version) for one, version in zip(observed.pods, running_versions, strict=True))
+    return answering(replace(observed, pods=pods), answers)
+
+
+def running_version(version: str) -> Observation:
+    """A healthy cluster in which every member runs this version."""
+    return with_versions(running(), [version] * 3, version.rpartition(".")[0])
+
+
+def released(version: str, upgrade: Upgrade) -> Observation:
+    """Pods that restart run this version, and none has restarted yet."""
+    observed = running_version(CLUSTER.version)
+    files = observed.objects["ConfigMap/e-config"]["data"]
+    objects = rendered(replace(CLUSTER, version=version), 3, files, 3)
+    return remembering(replace(observed, objects=objects), upgrade=upgrade, phase="Upgrading")
+
+
+def upgraded(cluster: Cluster, upgrade: Upgrade) -> Observation:
+    """Every member runs the version of the spec; that is not recorded yet."""
+    observed = released(cluster.version, upgrade)
+    pods = tuple(
+        replace(one, template_hash=template_hash(replace(CLUSTER, version=cluster.version))) for one in observed.pods
+    )
+    return with_versions(replace(observed, pods=pods), [cluster.version] * 3, "3.6")
+
+
+def image_version(plan: Plan) -> str:
+    """The version in the StatefulSet that is applied; "" for none."""
+    found = [one for one in objects_of(plan) if one["kind"] == "StatefulSet"]
+    return of_image(found[0]["spec"]["template"]["spec"]["containers"][0]["image"]) if found else ""

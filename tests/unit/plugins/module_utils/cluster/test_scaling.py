@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import AddLearner, RemoveMember, UpdateObjects
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
+    AddLearner,
+    RemoveMember,
+    UpdateObjects,
+)
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Ref
 
