@@ -260,9 +260,9 @@ def recorded(observed: Observation, plan: Plan) -> Observation:
     """After the status of a plan was written."""
     memory = observed.memory
     status = {"clusterID": memory.cluster_id, **upgrade_record(memory.upgrade), **plan.record, "phase": plan.phase}
-    known = recall(status)
-    since = {"unhealthy_since": memory.unhealthy_since, "degraded_since": memory.degraded_since}
-    return replace(observed, memory=replace(known, **since))
+    unhealthy_since, degraded_since = memory.unhealthy_since, memory.degraded_since
+    known = replace(recall(status), unhealthy_since=unhealthy_since, degraded_since=degraded_since)
+    return replace(observed, memory=known)
 
 
 # -- upgrades
@@ -273,7 +273,7 @@ def with_versions(
 ) -> Observation:
     """The members run these versions."""
     running_versions = list(found)
-    said = {"storage_version": storage or f"{cluster_version}.0", "downgrade": downgrade}
+    said: dict[str, Any] = {"storage_version": storage or f"{cluster_version}.0", "downgrade": downgrade}
     answers = {
         number: answer(number + 1, version=version, cluster_version=f"{cluster_version}.0", **said)
         for number, version in enumerate(running_versions)
