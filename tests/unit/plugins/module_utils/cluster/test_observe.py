@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import FormCluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Upgrade, upgrade_record
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import NodeState, Pod
@@ -21,7 +22,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import Ku
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from ...apiserver import ApiServer
-from ...etcds import Certificates, eventually
+from ...etcds import NAME, Certificates, eventually
 from .builders import NOW, action_of, nothing, planned, template_hash
 from .live import Live, live
 
@@ -116,7 +117,8 @@ def test_node_of_the_volume_is_observed_while_a_pod_is_unscheduled(one_live: Liv
 def test_members_are_unknown_without_quorum(three_live: Live) -> None:
     for number in (0, 1):
         three_live.etcds.members[number].kill()
-    s = eventually(lambda: found if (found := _observed(three_live)).membership is None else None)
+    eventually(lambda: _observed(three_live).membership is None)
+    s = _observed(three_live)
     assert s.answer("e-2")
     assert not s.healthy("e-2")
     assert [s.answer("e-0"), s.answer("e-1")] == [None, None]
@@ -146,19 +148,19 @@ def test_pods_of_two_clusters_before_the_first_quorum_form_none(
 
 
 def test_members_are_asked_with_the_certificate_of_the_operator(
-    apiserver: ApiServer,
-    certificates: Certificates,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
+    apiserver: ApiServer, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with live(apiserver, tmp_path_factory.mktemp("secure"), 1, certificates=certificates) as secure:
+    files = {"ca.crt": "ca.crt", "tls.crt": "client.crt", "tls.key": "client.key"}
+    data = {name: _encoded(Path(certificates.path(file))) for name, file in files.items()}
+    with (
+        live(apiserver, tmp_path_factory.mktemp("secure"), 1, certificates=certificates) as secure,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         secure.pod(0)
-        monkeypatch.setattr(type(secure.cluster), "host", lambda *_: "etcd.test")  # the name in the certificate
+        patch.setattr(Cluster, "host", lambda *_: NAME)
         without = _observed(secure)
         assert (without.membership, dict(without.observed.view.answers)) == (None, {})
         assert "e-operator-tls" in without.observed.certificates.missing
-        files = {"ca.crt": "ca.crt", "tls.crt": "client.crt", "tls.key": "client.key"}
-        data = {name: _encoded(Path(certificates.path(file))) for name, file in files.items()}
         meta = {"namespace": secure.namespace, "name": "e-operator-tls"}
         secure.kube.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
         s = _observed(secure)
