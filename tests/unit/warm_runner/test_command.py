@@ -139,7 +139,7 @@ def test_a_run_that_hangs_is_ended_and_said(warm: Warm) -> None:
         out, err = client.communicate(timeout=10)
     assert client.returncode == 124
     assert "WARM_RUNNER_LIMIT" in err
-    assert not any(alive(int(pid)) for pid in out.split())
+    wait_for(lambda: not any(alive(int(pid)) for pid in out.split()))
 
 
 _TERMINAL = """

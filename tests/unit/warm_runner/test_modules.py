@@ -177,14 +177,15 @@ os.close(1); locale.setlocale(locale.LC_ALL, 'C.UTF-8')
 """
 
 
-@pytest.mark.parametrize("process", ["worker", "play"])
-def test_a_trusted_module_has_no_process_of_its_own(
-    playbooks: Warm, tmp_path: Path, collections: Path, process: str
-) -> None:
+@pytest.mark.parametrize(
+    "trusted", ["ansible_collections.some.thing.plugins.modules", "some.thing.tried,some.thing.collected"]
+)
+def test_a_trusted_module_is_run_in_the_play(playbooks: Warm, tmp_path: Path, collections: Path, trusted: str) -> None:
     """With the same results, but for what it could see of its process."""
     special = {"hard exit", "surroundings", "loop", "async"}
     more = {
         "where": _try(_PROCESS),
+        "where, by a short name": {"tried": _try(_PROCESS)["some.thing.tried"], "collections": ["some.thing"]},
         "where a loop is": _try(_PROCESS, loop=[1]),
         "where a limit is": _try(_PROCESS, timeout=20),
         "disturbs": _try(_DISTURB),
@@ -192,8 +193,6 @@ def test_a_trusted_module_has_no_process_of_its_own(
     cases = {name: task for name, task in _CASES.items() if name not in special} | more
     role = make_role(tmp_path / "roles/trusted", _tasks(cases))
     _write(role, {"library/of_the_role.py": _TRY})
-    trusted = "some.thing.tried,some.thing.collected,some.thing.never_exits," if process == "play" else ""
-    trusted += "ansible_collections.some.thing.plugins.modules"
     env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_TRUSTED": trusted}
     stock = run_role(playbooks, tmp_path / "run", role, **env, WARM_RUNNER="off")
     before = playbooks.sockets()
@@ -204,7 +203,8 @@ def test_a_trusted_module_has_no_process_of_its_own(
     assert set(results) == set(expected) == set(cases)
     for name in cases.keys() - more.keys():
         assert _comparable(results[name]) == _comparable(expected[name]), name
-    assert results["where"]["process"] == process
+    assert results["where"]["process"] == "play"
+    assert results["where, by a short name"]["process"] == ("worker" if "modules" in trusted else "own")
     assert results["where a limit is"]["process"] == "own"
     assert results["where a loop is"]["results"][0]["process"] == "own"
     assert set(results["disturbs"]) == set(expected["disturbs"])
@@ -229,6 +229,18 @@ def test_module_utils_of_a_role_are_found(playbooks: Warm, tmp_path: Path, colle
     warm = run_role(playbooks, tmp_path / "run", role, ANSIBLE_COLLECTIONS_PATH=str(collections))
     assert warm.results()["with module_utils of the role"]["name"] == "own"
     assert warm.results()["the usual way"]["here"] is False
+
+
+def test_all_modules_of_a_package_are_preloaded(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+    package = "ansible_collections.some.thing.plugins.module_utils"
+    env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_PRELOAD": package}
+    task = _try(f"result['loaded'] = sorted(name for name in sys.modules if name.startswith('{package}.'))")
+    role = make_role(tmp_path / "roles/all", _tasks({"loaded": task}))
+    before = playbooks.sockets()
+    run_role(playbooks, tmp_path / "run", role, **env)
+    wait_for(lambda: len(playbooks.sockets() - before) == 2)
+    found = run_role(playbooks, tmp_path / "run", role, **env).results()["loaded"]["loaded"]
+    assert found == [f"{package}.absolute", f"{package}.relative"]
 
 
 def test_what_is_named_is_loaded_beforehand(playbooks: Warm, tmp_path: Path, collections: Path) -> None:

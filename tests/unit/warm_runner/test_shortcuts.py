@@ -109,24 +109,6 @@ def test_events_for_elsewhere_go_the_usual_way() -> None:
     )
 
 
-def test_translations_are_looked_for_once_for_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[tuple[Any, ...]] = []
-
-    def look(*asked: Any) -> list[str]:
-        looked.append(asked)
-        return ["file"]
-
-    gettext = SimpleNamespace(find=look)
-    shortcuts.remember_translations(gettext)
-    for language in ("C", "de", "de"):
-        monkeypatch.setenv("LANGUAGE", language)
-        assert gettext.find("messages", None, None, all=True) == gettext.find("messages", all=True) == ["file"]
-    assert looked == [("messages", None, None, True)] * 2
-    gettext.find("messages", None, ["de"], all=True)
-    gettext.find("messages")
-    assert looked[2:] == [("messages", None, ["de"], True), ("messages", None, None, False)]
-
-
 def test_a_dead_worker_is_noticed(playbooks: Warm, tmp_path: Path) -> None:
     role = make_role(tmp_path / "roles/dying", "- name: Die\n  die:\n")
     (role / "action_plugins").mkdir()
