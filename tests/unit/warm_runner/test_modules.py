@@ -1,4 +1,4 @@
-"""Modules that are run without a process start give what they always gave."""
+"""Modules that are run without starting a process give the same results."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_results_are_the_same(playbooks: Warm, tmp_path: Path, collections: Path
 
 
 def _comparable(result: Any) -> Any:
-    """Without what differs between two stock runs, too."""
+    """Without what differs between two stock runs as well."""
     if isinstance(result, dict):
         changing = ("ansible_job_id", "results_file", "env WARM_RUNNER")
         return {key: _comparable(value) for key, value in result.items() if key not in changing}
@@ -181,7 +181,7 @@ os.close(1); locale.setlocale(locale.LC_ALL, 'C.UTF-8')
     "trusted", ["ansible_collections.some.thing.plugins.modules", "some.thing.tried,some.thing.collected"]
 )
 def test_a_trusted_module_is_run_in_the_play(playbooks: Warm, tmp_path: Path, collections: Path, trusted: str) -> None:
-    """With the same results, but for what it could see of its process."""
+    """With the same results, except for what it sees of its process."""
     special = {"hard exit", "surroundings", "loop", "async"}
     more = {
         "where": _try(_PROCESS),
@@ -211,7 +211,7 @@ def test_a_trusted_module_is_run_in_the_play(playbooks: Warm, tmp_path: Path, co
     assert (warm.code, warm.files) == (stock.code, stock.files)
 
 
-def test_a_task_that_takes_too_long_is_ended(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+def test_the_timeout_of_a_task_ends_its_module(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
     pids = tmp_path / "pids"
     slow = _try(f"open('{pids}', 'w').write(str(os.getpid())); time.sleep(60)", timeout=1)
     role = make_role(tmp_path / "roles/slow", _tasks({"too slow": slow, "still well": _try(_WHERE)}))
@@ -243,7 +243,7 @@ def test_all_modules_of_a_package_are_preloaded(playbooks: Warm, tmp_path: Path,
     assert found == [f"{package}.absolute", f"{package}.relative"]
 
 
-def test_what_is_named_is_loaded_beforehand(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+def test_named_modules_are_preloaded(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
     names = ["ansible_collections.some.thing.plugins.modules.tried", "ansible_collections.some.thing.nowhere"]
     names.append("ansible_collections.some.thing.plugins.module_utils.absolute")
     env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_PRELOAD": ",".join(names)}
