@@ -2,11 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 import yaml
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import TlsSpec
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import quantity
 
 from .test_planner import CLUSTER
 
@@ -48,23 +46,3 @@ def test_without_tls_nothing_speaks_of_certificates() -> None:
     read = yaml.safe_load(config.forming(replace(CLUSTER, tls=TlsSpec("Disabled")), ["example-0"])["example-0.yaml"])
     assert "client-transport-security" not in read
     assert read["listen-client-urls"] == "http://0.0.0.0:2379"
-
-
-@pytest.mark.parametrize(
-    ("text", "number"), [("1Gi", 1024**3), ("1024Mi", 1024**3), ("2", 2), ("1k", 1000), ("1.5Ki", 1536), ("1e3", 1000)]
-)
-def test_quantities(text: str, number: int) -> None:
-    assert quantity.parse(text) == number
-
-
-@pytest.mark.parametrize("text", ["", "Gi", "1Xi", "one", "3.6.16", "."])
-def test_not_quantities(text: str) -> None:
-    with pytest.raises(ValueError, match="not a quantity"):
-        quantity.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(20480, "20Ki"), (20481, "21Ki"), (500, "500"), (3 * 1024**3, "3Gi"), (123456789, "120Mi")]
-)
-def test_sizes_are_rounded(size: int, text: str) -> None:
-    assert quantity.rounded(size) == text
