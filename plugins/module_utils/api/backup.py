@@ -26,6 +26,7 @@ class S3Store:
     region: str = ""
     path_style: bool = False
     credentials_secret: str = ""
+    node_credentials: bool = False
     ca_secret: str = ""
 
 
@@ -112,6 +113,7 @@ def parse_destination(spec: Manifest, name: str) -> Destination:
             region=s3.get("region", ""),
             path_style=s3.get("pathStyle", False),
             credentials_secret=s3.get("credentialsSecret", ""),
+            node_credentials=s3.get("nodeCredentials", False),
             ca_secret=s3.get("caSecret", ""),
         )
     )
