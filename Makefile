@@ -103,7 +103,7 @@ bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
 
 .PHONY: lock
 lock: setup ## Renew the lock files in requirements/
-	@for name in runtime dev; do \
+	@for name in runtime dev go; do \
 	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; \
 	done

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox import checks, layout, parts
+from sandbox import checks, go, layout, parts
 from sandbox.errors import SandboxError
-from sandbox.run import run, say
+from sandbox.run import locked, run, say
 
 from . import recipe
 
@@ -35,7 +35,7 @@ def image() -> Path:
     """The operator's image as a docker-archive, built when what it is made of has changed."""
     release = _release()
     base_key = recipe.base_key(release)
-    with parts.locked(_home() / "etcdops.lock"):
+    with locked(_home() / "etcdops.lock"):
         while True:
             key = recipe.image_key(base_key)
             archive = _home() / f"etcdops-{key}.tar"
@@ -151,7 +151,7 @@ def _runner(python: str, target: Path) -> None:
 
 def install_events_plugin(packages: Path) -> None:
     """ansible-operator's plugin for ansible-runner, which sends it the events of a run, into a folder of packages."""
-    found = run(["go", "mod", "download", "-C", recipe.runner().source, "-json", recipe.RUNNER_MODULE], timeout=600)
+    found = go.download(recipe.runner().source, recipe.RUNNER_MODULE)
     module = Path(json.loads(found)["Dir"])
     plugin = "ansible_runner_http"
     shutil.copytree(module / "images/ansible-operator" / plugin / plugin, packages / plugin)

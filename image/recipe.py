@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterable
 from pathlib import Path
 
-from sandbox import layout, parts
+from sandbox import go, layout, parts
 
 TAG = "etcdops.dev/etcdops:dev"
 BASE_TAG = "localhost/ansible-operator:base"
@@ -23,7 +23,7 @@ BASE_DOCKERFILE = _HERE / "base.Dockerfile"
 def base_key(release: str) -> str:
     """Of the base. Debian's packages are not in it: remove the base from the cache to get newer ones."""
     files = [*_HERE.glob("*.py"), BASE_DOCKERFILE, REPOSITORY / LOCK]
-    return _digest([release, platform.machine(), parts.key(runner(), parts.go_version()), *_contents(files)])
+    return _digest([release, platform.machine(), parts.key(runner(), go.version()), *_contents(files)])
 
 
 def image_key(base: str) -> str:

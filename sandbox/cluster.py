@@ -13,7 +13,7 @@ from . import cgroups, checks, configs, host, images, layout, network, parts, pk
 from .errors import SandboxError
 from .init import Spec
 from .layout import Host
-from .run import run, say, wait_for
+from .run import locked, run, say, wait_for
 
 # The kubelet sets these for the whole machine; `down` sets them back.
 KUBELET_SYSCTLS = (
@@ -60,7 +60,7 @@ def up(count: int) -> None:
     checks.root()
     checks.kernel()
     checks.disk()
-    with parts.locked(layout.cache_dir() / "sandbox.lock"):
+    with locked(layout.cache_dir() / "sandbox.lock"):
         if there := record():
             if there.nodes == count and all(host_state(each) == "running" for each in layout.hosts(count)):
                 say(f"the sandbox is up already, with {count} nodes")
@@ -80,7 +80,7 @@ def up(count: int) -> None:
 def down() -> None:
     """Remove the sandbox and everything it made, except the cache."""
     checks.root()
-    with parts.locked(layout.cache_dir() / "sandbox.lock"):
+    with locked(layout.cache_dir() / "sandbox.lock"):
         _remove()
     say("the sandbox is down")
 

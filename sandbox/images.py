@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from . import layout, parts
+from . import go, layout, parts
 from .run import run
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -42,9 +42,7 @@ def _pause() -> Path:
     if archive.exists():
         return archive
     # The module that the API server was built from has the source of pause too.
-    module = json.loads(
-        run(["go", "mod", "download", "-C", parts.PARTS[0].source, "-json", "k8s.io/kubernetes"], timeout=600)
-    )
+    module = json.loads(go.download(parts.PARTS[0].source, "k8s.io/kubernetes"))
     with tempfile.TemporaryDirectory() as scratch:
         program = Path(scratch) / "pause"
         source = Path(module["Dir"]) / "build/pause/linux/pause.c"
