@@ -1,6 +1,6 @@
 """What to do next: a pure function from what is wanted and what is there to one step, and the reason in a user's words.
 
-This is the state machine; docs/states.md is drawn from plan.TRANSITIONS by `python -m tools.states`.
+This is the state machine; docs/states.md is drawn from plan.TRANSITIONS by `make generate`.
 """
 
 from __future__ import annotations
