@@ -101,6 +101,10 @@ bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
 	@tools/deploy
 	@$(PYTHON) -m benchmarks $(MEASURE)
 
+.PHONY: generate
+generate: setup ## Write the generated pages of docs/
+	@$(PYTHON) -m tools.generate
+
 .PHONY: lock
 lock: setup ## Renew the lock files in requirements/
 	@for name in runtime dev go; do \

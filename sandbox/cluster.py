@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import cgroups, checks, configs, host, images, layout, network, parts, pki
+from . import cgroups, checks, configs, host, layout, network, parts, pki
 from .errors import SandboxError
+from .images import preloaded
 from .init import Spec
 from .layout import Host
 from .run import locked, run, say, wait_for
@@ -50,7 +51,7 @@ def prepare() -> None:
     """Everything `up` needs that can be kept: packages, programs, images."""
     checks.packages()
     parts.build_all()
-    images.default_archives()
+    preloaded.archives()
 
 
 def up(count: int) -> None:
@@ -89,7 +90,7 @@ def _start(count: int) -> None:
     say(f"starting a control plane and {count} nodes")
     layout.STATE.mkdir(mode=0o755)
     sysctls = {name: Path("/proc/sys", name).read_text().strip() for name in KUBELET_SYSCTLS}
-    archives = [str(path) for path in images.default_archives()]
+    archives = [str(path) for path in preloaded.archives()]
     Record(count, sysctls, archives).save()
     _write_credentials(count)
     (layout.STATE / "bin").mkdir()

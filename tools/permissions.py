@@ -1,6 +1,6 @@
-"""Does the operator have the permissions that it needs, and no more? Read from the API server's audit log.
+"""Check that the operator has the permissions it needs and no others, from the API server's audit log.
 
-Run after the scenarios: python -m tools.permissions. What it was refused is an error; so is what it was granted and
+Run after the scenarios: python -m tools.permissions. A refused request is an error, and so is a permission that was
 never used.
 """
 
@@ -16,15 +16,15 @@ from sandbox import layout
 
 Permission = tuple[str, str, str]  # group, resource, verb
 USER = "system:serviceaccount:etcdops-system:etcdops"
-# Granted though no request shows it.
+# Granted, though no request shows it.
 EXPLAINED = {
     # Clusters that enforce it (OpenShift does) ask for this when an ownerReference blocks deletion.
     ("etcdops.dev", "etcdclusters/finalizers", "update"),
     ("etcdops.dev", "etcdbackups/finalizers", "update"),
     ("etcdops.dev", "etcdrestores/finalizers", "update"),
 }
-# Refused, and rightly so: ansible-operator wants to write a status of its own kind to an object that went just before
-# a run for it began. Ours is the only writer.
+# Correctly refused: ansible-operator tries to write a status to an object that was deleted just before its run began.
+# The operator's own modules are the only writers of status.
 RIGHTLY_REFUSED = {
     ("etcdops.dev", f"{kind}/status", "update")
     for kind in ("etcdclusters", "etcdbackups", "etcdbackupschedules", "etcdrestores")
@@ -32,7 +32,7 @@ RIGHTLY_REFUSED = {
 
 
 def used(audit: Iterable[dict[str, Any]]) -> set[Permission]:
-    """What the operator asked for."""
+    """The permissions that the operator used."""
     found = set()
     for request in audit:
         group, resource, verb = _permission(request)

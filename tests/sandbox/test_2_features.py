@@ -13,8 +13,9 @@ import dns.resolver
 import dns.reversename
 import pytest
 
-from sandbox import cluster, collect, images, layout, parts
+from sandbox import cluster, collect, layout, parts
 from sandbox.errors import SandboxError
+from sandbox.images.archive import write_archive
 from sandbox.provisioner import volume_path
 
 from .kube import Namespace, eventually
@@ -178,7 +179,7 @@ def test_an_image_archive_can_be_loaded(namespace: Namespace, tmp_path: Path) ->
     archive = tmp_path / "own.tar"
     with archive.open("wb") as target:
         programs = {"etcdutl": parts.etcd_binary("3.6.16", "etcdutl")}
-        images.write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
+        write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
     before = cluster.existing()
     cluster.load_everywhere(archive)
     before.save()  # the archive goes away with this test
