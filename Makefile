@@ -92,6 +92,10 @@ deploy: setup ## Install the operator (INSTALL=namespaced NAMESPACE=…; CLUSTER
 undeploy: setup ## Remove the operator (INSTALL=…; DELETE_CRDS=yes: and all clusters)
 	@tools/undeploy $(INSTALL) $(NAMESPACE)
 
+.PHONY: run
+run: setup ## Run the operator on this machine, against the cluster of your KUBECONFIG (WATCH_NAMESPACE=…, OPERATOR_IMAGE=…)
+	@$(PYTHON) -m tools.run
+
 .PHONY: bench
 bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
 	@tools/deploy

@@ -139,15 +139,7 @@ def _wheels(python: str, target: Path) -> None:
 def _runner(python: str, target: Path) -> None:
     """ansible-operator, its plugin for ansible-runner and its Ansible settings, where the official image has them."""
     parts.build(recipe.runner())
-    found = run(["go", "mod", "download", "-C", recipe.runner().source, "-json", recipe.RUNNER_MODULE], timeout=600)
-    module = Path(json.loads(found)["Dir"])
-    packages = target / f"usr/local/lib/python{python}/dist-packages"
-    plugin = "ansible_runner_http"
-    shutil.copytree(module / "images/ansible-operator" / plugin / plugin, packages / plugin)
-    (packages / _EVENTS_PACKAGE).mkdir()
-    for name, text in _EVENTS_METADATA.items():
-        (packages / _EVENTS_PACKAGE / name).write_text(text)
-    shutil.copy(module / "LICENSE", packages / _EVENTS_PACKAGE)
+    install_events_plugin(target / f"usr/local/lib/python{python}/dist-packages")
     (target / "usr/local/bin").mkdir()
     shutil.copy(parts.binary("ansible-operator", "ansible-operator"), target / "usr/local/bin")
     (target / "etc/ansible").mkdir(parents=True)
@@ -155,6 +147,18 @@ def _runner(python: str, target: Path) -> None:
     (target / "etc/ansible/ansible.cfg").write_text("[defaults]\nroles_path = /opt/ansible/roles\n")
     for path in target.rglob("*"):  # the module cache is read-only
         path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
+
+
+def install_events_plugin(packages: Path) -> None:
+    """ansible-operator's plugin for ansible-runner, which sends it the events of a run, into a folder of packages."""
+    found = run(["go", "mod", "download", "-C", recipe.runner().source, "-json", recipe.RUNNER_MODULE], timeout=600)
+    module = Path(json.loads(found)["Dir"])
+    plugin = "ansible_runner_http"
+    shutil.copytree(module / "images/ansible-operator" / plugin / plugin, packages / plugin)
+    (packages / _EVENTS_PACKAGE).mkdir()
+    for name, text in _EVENTS_METADATA.items():
+        (packages / _EVENTS_PACKAGE / name).write_text(text)
+    shutil.copy(module / "LICENSE", packages / _EVENTS_PACKAGE)
 
 
 def _build(store: Path, folder: Path, tag: str, *arguments: str | Path) -> None:

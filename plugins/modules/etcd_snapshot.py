@@ -180,7 +180,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import UNAVAILABLE, EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, connection_of, make_module
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, Seen, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, MemberView, look
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import codec, store
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     OPTIONS,
@@ -254,7 +255,7 @@ def _save(module: AnsibleModule) -> Result:
 def _ask(module: AnsibleModule, connection: Connection, target: _Target) -> Result:
     """Ask one member after the other."""
     endpoints = module.params["endpoints"]
-    found = survey(connection, endpoints)
+    found = look(connection, endpoints).require_members()
     last: EtcdError = EtcdError(UNAVAILABLE, "no member of the cluster is healthy enough for a snapshot")
     for seen in candidates(found, endpoints):
         try:
@@ -266,7 +267,7 @@ def _ask(module: AnsibleModule, connection: Connection, target: _Target) -> Resu
     raise last
 
 
-def candidates(found: Survey, endpoints: list[str]) -> list[Seen]:
+def candidates(found: ClusterView, endpoints: list[str]) -> list[MemberView]:
     """Who can be asked: healthy voters, the leader last, else in the caller's order."""
     order = {url: number for number, url in enumerate(endpoints)}
     well = [seen for seen in found.members if seen.healthy and not seen.member.is_learner]
@@ -274,7 +275,7 @@ def candidates(found: Survey, endpoints: list[str]) -> list[Seen]:
     return sorted(sound, key=lambda seen: (seen.member.id == found.leader_id, order.get(seen.url, len(order))))
 
 
-def _origin(found: Survey, seen: Seen) -> Result:
+def _origin(found: ClusterView, seen: MemberView) -> Result:
     return {
         "member": seen.member.name,
         "version": seen.status.version if seen.status else "",
@@ -282,7 +283,7 @@ def _origin(found: Survey, seen: Seen) -> Result:
     }
 
 
-def _take(module: AnsibleModule, connection: Connection, seen: Seen, target: _Target) -> Result:
+def _take(module: AnsibleModule, connection: Connection, seen: MemberView, target: _Target) -> Result:
     """One try with one member; a second one if a store did not take it in one request."""
     # While etcdutl looks at it, the end of it would be held back for longer than a store may wait.
     if target.plain and not module.params["check"]:
@@ -291,7 +292,7 @@ def _take(module: AnsibleModule, connection: Connection, seen: Seen, target: _Ta
     return _stream(module, connection, seen, target)
 
 
-def _stream(module: AnsibleModule, connection: Connection, seen: Seen, target: _Target) -> Result:
+def _stream(module: AnsibleModule, connection: Connection, seen: MemberView, target: _Target) -> Result:
     params, started = module.params, time.monotonic()
     token = connection.client(seen.url).token
     checked: Result = {}

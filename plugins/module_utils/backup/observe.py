@@ -56,12 +56,16 @@ def _job(api: Kube, backup: Backup, name: str, pods: Sequence[Manifest], now: da
 
 
 def own_image(api: Kube) -> str:
-    """The image of the pod that we run in: Jobs run our own playbooks."""
+    """The operator's image, for Jobs, which run our own playbooks: that of its pod, or OPERATOR_IMAGE outside a pod."""
+    if image := os.environ.get("OPERATOR_IMAGE"):
+        return image
     namespace, name = os.environ.get("POD_NAMESPACE", ""), os.environ.get("POD_NAME", "")
     pod = api.get("Pod", namespace, name) if namespace and name else None
     if pod is None:
         raise KubeError(
-            0, "Jobs run the operator's own image, and POD_NAMESPACE and POD_NAME name no pod to take it from."
+            0,
+            "Jobs of backups and restores need the operator's image: POD_NAMESPACE and POD_NAME name no pod. "
+            "Outside a pod, set OPERATOR_IMAGE to an image that the nodes can pull.",
         )
     return str(next(c["image"] for c in pod["spec"]["containers"] if c["name"] == "operator"))
 

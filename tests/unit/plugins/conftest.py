@@ -1,4 +1,4 @@
-"""Real servers for tests: etcd of every version that we support, an S3 server, a Kubernetes API server."""
+"""Clusters of real etcd, of every version that we support, and an S3 server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from sandbox import layout
 
-from .apiserver import ApiServer
 from .etcds import Certificates, Cluster
 from .stores import Store
 
@@ -57,16 +56,6 @@ def own_three(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def store(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """An S3 server with one bucket."""
     started = Store.start(tmp_path_factory.mktemp("s3"), certificates)
-    try:
-        yield started
-    finally:
-        started.end()
-
-
-@pytest.fixture(scope="session")
-def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A kube-apiserver without nodes and controllers."""
-    started = ApiServer.start(tmp_path_factory.mktemp("apiserver"))
     try:
         yield started
     finally:

@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import config
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, KubeError, connect
 from kubernetes.config import incluster_config
+from urllib3.exceptions import InsecureRequestWarning
 
 from sandbox import pki
 from tests.unit.plugins.etcds import HOST, NAME
@@ -161,6 +162,27 @@ def test_client_certificates_in_the_kubeconfig(write: Write, certificates: Path)
     crt, key = (base64.b64encode((certificates / f"alice.{part}").read_bytes()).decode() for part in ("crt", "key"))
     write({"client-certificate-data": crt, "client-key-data": key})
     assert _asked(connect())["user"] == "alice"
+
+
+def test_a_server_of_another_ca_is_talked_to_only_when_the_kubeconfig_says_so(
+    server: Server, write: Write, certificates: Path
+) -> None:
+    pki.make_ca("another").write(certificates / "another")
+    other = {"certificate-authority": str(certificates / "another.crt")}
+    write({"token": "t"}, **other)
+    with pytest.raises(KubeError, match="CERTIFICATE_VERIFY_FAILED"):
+        _asked(connect())
+    assert server.authorizations == []
+    write({"token": "t"}, **other, **{"insecure-skip-tls-verify": True})
+    with pytest.warns(InsecureRequestWarning):
+        _asked(connect())
+    assert server.authorizations == ["Bearer t"]
+
+
+def test_certificates_of_no_use_are_reported(server: Server, write: Write, certificates: Path) -> None:
+    write({"client-certificate": str(certificates / "alice.crt"), "client-key": str(certificates / "server.key")})
+    with pytest.raises(KubeError, match=rf"The certificates for {server.url} cannot be used: .*KEY_VALUES_MISMATCH"):
+        connect()
 
 
 def test_the_name_in_the_certificate_may_be_another(server: Server, write: Write, certificates: Path) -> None:
