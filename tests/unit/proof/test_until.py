@@ -9,8 +9,8 @@ from sandbox.errors import SandboxError
 
 
 def _cluster(*, state: str = "Running", moves: str = "False", generation: int = 2) -> dict[str, Any]:
-    condition = {"type": "Progressing", "status": moves, "reason": "AllMembersServe"}
-    other = {"type": "Available", "status": "True", "reason": "QuorumServes"}
+    condition = {"type": "Progressing", "status": moves, "reason": "AllMembersHealthy"}
+    other = {"type": "Available", "status": "True", "reason": "QuorumHealthy"}
     return {
         "metadata": {"generation": 2},
         "status": {"phase": state, "observedGeneration": generation, "conditions": [other, condition]},
@@ -33,9 +33,9 @@ def test_settled_is_in_that_state_by_its_present_spec_and_nothing_moves(cluster:
 
 def test_a_reason_is_that_of_what_it_is_doing() -> None:
     cluster = _cluster()
-    assert reason(cluster["status"], cluster, "AllMembersServe")
-    assert not reason(cluster["status"], cluster, "QuorumServes")
-    assert not reason({}, cluster, "AllMembersServe")
+    assert reason(cluster["status"], cluster, "AllMembersHealthy")
+    assert not reason(cluster["status"], cluster, "QuorumHealthy")
+    assert not reason({}, cluster, "AllMembersHealthy")
 
 
 def test_who_has_ended_otherwise_is_not_waited_for() -> None:
