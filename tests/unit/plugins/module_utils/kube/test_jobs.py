@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup.jobs import Job, observe, patience, snapshot_status
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Job, observe, patience
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 UID = "12345678-9"
-STATUS = '{"hash":255,"revision":7,"totalKey":9,"totalSize":20480,"version":"3.6.0"}'
 
 
 def _job(*conditions: str, **meta: Any) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def _pod(phase: str, state: dict[str, Any] | None = None, **meta: Any) -> dict[s
     }
 
 
-def test_a_job_has_failed_when_its_pods_have_ended() -> None:
+def test_job_has_failed_only_when_its_pods_have_ended() -> None:
     running = observe(_job("FailureTarget"), [_pod("Running", {"running": {}})], UID, NOW)
     assert running
     assert (running.finished, running.begun) == (False, True)
@@ -35,7 +34,7 @@ def test_a_job_has_failed_when_its_pods_have_ended() -> None:
 
 
 @pytest.mark.parametrize("job", [None, _job(deletionTimestamp="2026-11-16T12:00:00Z")])
-def test_a_job_that_was_deleted_is_gone_when_its_pods_are(job: dict[str, Any] | None) -> None:
+def test_deleted_job_is_gone_only_when_its_pods_are(job: dict[str, Any] | None) -> None:
     assert observe(job, [], UID, NOW) is None
     assert observe(job, [_pod("Succeeded")], UID, NOW) is None
     dying = _pod("Running", deletionTimestamp="2026-11-16T12:00:00Z")
@@ -45,13 +44,13 @@ def test_a_job_that_was_deleted_is_gone_when_its_pods_are(job: dict[str, Any] | 
     assert observe(job, [dying], UID, NOW + timedelta(minutes=2)) is None  # its node does not answer
 
 
-def test_a_job_of_another_object_of_that_name_is_none_of_ours() -> None:
+def test_job_of_an_earlier_object_of_the_same_name_counts_as_stopping() -> None:
     other = observe(_job("Complete"), [], "87654321-0", NOW)
     assert other
     assert (other.stopping, other.complete) == (True, False)
 
 
-def test_a_pod_that_waits_has_not_begun() -> None:
+def test_pod_that_waits_for_a_secret_has_not_begun_and_reports_why() -> None:
     waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "keys" not found'}}
     job = observe(_job(), [_pod("Pending", waiting)], UID, NOW)
     assert job
@@ -60,7 +59,7 @@ def test_a_pod_that_waits_has_not_begun() -> None:
 
 
 @pytest.mark.parametrize("said", ['claim "disk" not found', 'claim "disk" not found. not found'])
-def test_a_pod_that_finds_no_node_says_why_once(said: str) -> None:
+def test_reason_of_an_unschedulable_pod_is_reported_once(said: str) -> None:
     pod = _pod("Pending")
     pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": said}]
     found = observe(_job(), [pod], UID, NOW)
@@ -68,16 +67,6 @@ def test_a_pod_that_finds_no_node_says_why_once(said: str) -> None:
     assert found.trouble == ' Its pod can\'t be scheduled: claim "disk" not found.'
 
 
-def test_a_job_that_takes_long_is_looked_at_less_often() -> None:
+def test_requeue_interval_grows_with_the_age_of_a_job() -> None:
     job = Job(NOW, False, "")
     assert [patience(job, NOW + timedelta(seconds=passed)) for passed in (0, 9, 30, 3600)] == [2, 2, 6, 15]
-
-
-@pytest.mark.parametrize("log", [STATUS, f"a warning\n{STATUS}\n", f"{STATUS}\nlast words"])
-def test_what_etcdutl_says_is_found_in_its_log(log: str) -> None:
-    assert snapshot_status(log) == {"revision": 7, "keys": 9, "hash": "ff", "etcdVersion": "3.6.0"}
-
-
-@pytest.mark.parametrize("log", [None, "", "Error: no such file", "[]", "7", STATUS[:40]])
-def test_nothing_is_made_up(log: str | None) -> None:
-    assert snapshot_status(log) == {}
