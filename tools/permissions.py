@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sandbox import cluster as sandbox
@@ -60,17 +60,24 @@ def granted(roles: Iterable[dict[str, Any]]) -> set[Permission]:
 
 
 def refused(audit: Iterable[dict[str, Any]]) -> list[str]:
-    """What it was not allowed to do. A namespace that is going refuses too, but that is no lack of permission."""
+    """Requests that were forbidden. A namespace that is being deleted refuses too, but by admission."""
     decision = "authorization.k8s.io/decision"
     forbidden = (r for r in audit if r.get("annotations", {}).get(decision) == "forbid")
     return sorted({f"{r['verb']} {r['requestURI']}" for r in forbidden if _permission(r) not in RIGHTLY_REFUSED})
 
 
+def audits() -> Iterator[dict[str, Any]]:
+    """The requests of the operator, on every sandbox."""
+    for number in layout.NUMBERS:
+        log = layout.state(number) / "logs" / layout.CONTROL_PLANE / "audit.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        yield from (request for request in map(json.loads, lines) if request["user"]["username"] == USER)
+
+
 def main() -> int:
-    lines = (layout.control_plane().logs / "audit.log").read_text().splitlines()
-    audit = [request for request in map(json.loads, lines) if request["user"]["username"] == USER]
+    audit = list(audits())
     if not audit:
-        print("The operator has not asked the API server for anything; run the scenarios first.", file=sys.stderr)
+        print("The audit log has no request of the operator; run the scenarios first.", file=sys.stderr)
         return 1
     roles = [
         json.loads(sandbox.kubectl("get", "clusterrole", "etcdops", "--output=json")),
