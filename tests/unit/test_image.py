@@ -39,7 +39,7 @@ def test_what_needs_no_process_is_there() -> None:
     assert modules
     for module in modules:
         assert (recipe.REPOSITORY / f"plugins/modules/{module}.py").exists(), module
-    assert (recipe.REPOSITORY / "roles/etcdcluster/action_plugins/requeue_after.py").exists()
+    assert (recipe.REPOSITORY / "plugins/action/requeue_after.py").exists()
     assert "requeue_after" in names
 
 

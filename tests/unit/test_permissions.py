@@ -15,7 +15,7 @@ def _request(verb: str, resource: str, code: int = 200, subresource: str | None 
     }
 
 
-def test_what_is_used() -> None:
+def test_used_permissions_are_read_from_the_audit_log() -> None:
     audit = [
         _request("get", "statefulsets"),
         _request("patch", "statefulsets", 201),
@@ -29,7 +29,7 @@ def test_what_is_used() -> None:
     }
 
 
-def test_what_is_granted_and_refused() -> None:
+def test_granted_and_refused_permissions_are_listed() -> None:
     role = {"rules": [{"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["get", "delete"]}]}
     assert permissions.granted([role]) == {("apps", "statefulsets", "get"), ("apps", "statefulsets", "delete")}
     assert permissions.refused([_request("get", "secrets", 403), _request("get", "pods")]) == ["get /apis/apps/secrets"]
