@@ -113,6 +113,7 @@ lock: setup ## Renew the lock files in requirements/
 	done
 
 .PHONY: clean
-clean: setup ## Remove the sandbox and what the checkout has made (the cache stays)
+clean: setup ## Remove the sandboxes and what the checkout has made (the cache stays)
 	@$(PYTHON) -m sandbox down
+	@ETCDOPS_SANDBOX=2 $(PYTHON) -m sandbox down
 	@rm -rf .build .mypy_cache .pytest_cache .ruff_cache artifacts
