@@ -101,7 +101,7 @@ def _start(version: str, options: dict[str, Any], folder: Path) -> str:
         "listen-metrics-urls": metrics,
     }
     file, log = folder / "etcd.yaml", folder / "log"
-    file.write_text(json.dumps(config.settings(cluster) | local))
+    file.write_text(json.dumps(config.settings(cluster, version) | local))
     with log.open("w") as output, subprocess.Popen([_etcd(version), "--config-file", file], stderr=output) as process:
         try:
             return _metrics(metrics, process, log)
