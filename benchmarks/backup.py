@@ -33,8 +33,8 @@ _GIB = 1 << 30
 _VALUE = 256 * 1024
 _ROUNDS = 5
 _ETCD, _PEER = 23790, 23800  # ports
-# Two stores: one with its defaults, which computes an MD5 for the ETag, and one without MD5. On two cores the MD5 alone is
-# a quarter of all work, and is not done by the module.
+# Two stores: one with its defaults, which computes an MD5 for the ETag, and one without. On two cores the MD5 alone is
+# a quarter of all work, and the module does not do it.
 _STORES = {"s3": (23810, ()), "s3_without_md5": (23820, ("--data-integrity-etag",))}
 _MODULE = "ansible_collections.etcdops.etcd.plugins.modules.etcd_snapshot"
 _VERSION = layout.ETCD_VERSIONS[1]
