@@ -92,6 +92,10 @@ deploy: setup ## Install the operator (INSTALL=namespaced NAMESPACE=…; CLUSTER
 undeploy: setup ## Remove the operator (INSTALL=…; DELETE_CRDS=yes: and all clusters)
 	@tools/undeploy $(INSTALL) $(NAMESPACE)
 
+.PHONY: run
+run: setup ## Run the operator on this machine, against the cluster of your KUBECONFIG (WATCH_NAMESPACE=…, OPERATOR_IMAGE=…)
+	@$(PYTHON) -m tools.run
+
 .PHONY: bench
 bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
 	@tools/deploy
@@ -103,7 +107,7 @@ generate: setup ## Write the generated pages of docs/
 
 .PHONY: lock
 lock: setup ## Renew the lock files in requirements/
-	@for name in runtime dev; do \
+	@for name in runtime dev go; do \
 	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; \
 	done

@@ -14,7 +14,7 @@ from .errors import SandboxError
 from .images import preloaded
 from .init import Spec
 from .layout import Host
-from .run import run, say, wait_for
+from .run import locked, run, say, wait_for
 
 # The kubelet sets these for the whole machine; `down` sets them back.
 KUBELET_SYSCTLS = (
@@ -61,7 +61,7 @@ def up(count: int) -> None:
     checks.root()
     checks.kernel()
     checks.disk()
-    with parts.locked(layout.lock()):
+    with locked(layout.lock()):
         if there := record():
             if there.nodes == count and all(host_state(each) == "running" for each in layout.hosts(count)):
                 say(f"the sandbox is up already, with {count} nodes")
@@ -81,7 +81,7 @@ def up(count: int) -> None:
 def down() -> None:
     """Remove the sandbox and everything it made, except the cache."""
     checks.root()
-    with parts.locked(layout.lock()):
+    with locked(layout.lock()):
         _remove()
     say("the sandbox is down")
 

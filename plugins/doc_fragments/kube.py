@@ -5,6 +5,8 @@ from __future__ import annotations
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""
+requirements:
+  - "kubernetes (Python package)"
 attributes:
   check_mode:
     description: Can run in check_mode and tell what it would do without changing anything.

@@ -177,10 +177,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import UNAVAILABLE, EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, connection_of, make_module
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, Seen, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, MemberView, look
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import codec, store
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.files import FlushedFile
@@ -257,11 +258,11 @@ def _save(module: AnsibleModule) -> Result:
 def _ask(module: AnsibleModule, connection: Connection, target: _Target) -> Result:
     """Try one member after the other."""
     endpoints = module.params["endpoints"]
-    found = survey(connection, endpoints)
+    view = look(connection, endpoints).require_members()
     last: EtcdError = EtcdError(UNAVAILABLE, "no member of the cluster is healthy enough for a snapshot")
-    for seen in candidates(found, endpoints):
+    for one in candidates(view, endpoints):
         try:
-            return _take(module, connection, seen, target) | _origin(found, seen)
+            return _take(module, connection, one, target) | _origin(view, one)
         except EtcdError as error:  # the next member may succeed
             if error.final:
                 raise
@@ -269,29 +270,24 @@ def _ask(module: AnsibleModule, connection: Connection, target: _Target) -> Resu
     raise last
 
 
-def candidates(found: Survey, endpoints: list[str]) -> list[Seen]:
+def candidates(view: ClusterView, endpoints: list[str]) -> list[MemberView]:
     """Members to try: healthy voters, the leader last, else in the order of `endpoints`."""
     order = {url: number for number, url in enumerate(endpoints)}
-    well = [seen for seen in found.members if seen.healthy and not seen.member.is_learner]
-    sound = [seen for seen in well if "CORRUPT" not in seen.alarms]
-    return sorted(sound, key=lambda seen: (seen.member.id == found.leader_id, order.get(seen.url, len(order))))
+    usable = [one for one in view.voters if one.healthy and "CORRUPT" not in one.alarms]
+    return sorted(usable, key=lambda one: (one.member.id == view.leader_id, order.get(one.url, len(order))))
 
 
-def _origin(found: Survey, seen: Seen) -> Result:
-    return {
-        "member": seen.member.name,
-        "version": seen.status.version if seen.status else "",
-        "cluster_id": f"{found.cluster_id:x}",
-    }
+def _origin(view: ClusterView, one: MemberView) -> Result:
+    return {"member": one.member.name, "version": one.version, "cluster_id": f"{view.cluster_id:x}"}
 
 
-def _take(module: AnsibleModule, connection: Connection, seen: Seen, target: _Target) -> Result:
+def _take(module: AnsibleModule, connection: Connection, one: MemberView, target: _Target) -> Result:
     params, started = module.params, time.monotonic()
-    token = connection.client(seen.url).token
+    token = connection.client(one.url).token
     checked: Result = {}
     with (
         _plain_copy(params) as copy,
-        snapshot(Endpoint(seen.url), connection.tls or Tls(), token) as stream,
+        snapshot(Endpoint(one.url), connection.tls or Tls(), token) as stream,
         store.writing(target.where, s3_settings(params), stream.length) as writer,
     ):
         source: codec.BufferReader = _Tee(stream, copy) if copy else stream

@@ -9,16 +9,16 @@ module: kube_apply
 short_description: Apply Kubernetes objects in order
 description:
   - Applies objects by server-side apply, one after the other, as the field manager C(etcdops).
-  - Knows only the kinds that make an etcd cluster, and so needs no discovery.
+  - Knows only the kinds that an etcd cluster consists of, and so needs no discovery.
 author: The etcdops authors
 options:
   objects:
-    description: The objects, whole, with namespace and name.
+    description: The complete objects, with namespace and name.
     type: list
     elements: dict
     required: true
   create_only:
-    description: Whether to make only what is not there, and leave what is there as it is.
+    description: Whether to create missing objects only, and leave existing ones unchanged.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -26,7 +26,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Have a ConfigMap
+- name: Apply a ConfigMap
   etcdops.etcd.kube_apply:
     objects:
       - apiVersion: v1
@@ -37,15 +37,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 applied:
-  description: What was applied, as Kind/name.
+  description: The objects that were applied, as Kind/name.
   type: list
   elements: str
   returned: always
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import effects
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 
 
 def main() -> None:
@@ -56,33 +57,21 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    objects, create_only = module.params["objects"], module.params["create_only"]
+    objects, create_only, dry_run = module.params["objects"], module.params["create_only"], module.check_mode
     applied: list[str] = []
     changed = False
     try:
-        api = kube.connect()
-        before = [None] * len(objects) if create_only else _versions(api, objects)
-        for manifest, version in zip(objects, before, strict=True):
+        api = connect()
+        existing = [None] * len(objects) if create_only else effects.existing(api, objects)
+        for manifest, before in zip(objects, existing, strict=True):
             if create_only:
-                changed |= api.create(manifest, dry_run=module.check_mode) is not None
+                changed |= api.create(manifest, dry_run=dry_run) is not None
             else:
-                changed |= _version(api.apply(manifest, dry_run=module.check_mode)) != version
+                changed |= effects.apply_object(api, manifest, before, dry_run=dry_run)
             applied.append(f"{manifest['kind']}/{manifest['metadata']['name']}")
-    except kube.KubeError as error:
+    except KubeError as error:
         module.fail_json(msg=str(error), applied=applied)
     module.exit_json(changed=changed, applied=applied)
-
-
-def _versions(api: kube.Kube, objects: list[Manifest]) -> list[str | None]:
-    """As they are now; None where there is none."""
-    metas = [(manifest["kind"], manifest["metadata"]) for manifest in objects]
-    asked = [kube.Asked(kind, meta["namespace"], meta["name"]) for kind, meta in metas]
-    return [_version(found[0]) if found else None for found in api.read(asked)]
-
-
-def _version(manifest: Manifest) -> str | None:
-    version: str | None = manifest["metadata"].get("resourceVersion")
-    return version
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .. import checks, layout, parts
+from .. import checks, go, layout, parts
 from ..errors import SandboxError
-from ..run import run, say
+from ..run import locked, run, say
 from . import recipe
 
 _TOOLS = ("buildah", "mmdebstrap")  # Debian packages, and programs of the same name
@@ -34,7 +34,7 @@ def archive() -> Path:
     """The operator's image as a docker-archive, built if its files have changed."""
     release = _release()
     base_key = recipe.base_key(release)
-    with parts.locked(_home() / "etcdops.lock"):
+    with locked(_home() / "etcdops.lock"):
         while True:
             key = recipe.image_key(base_key)
             found = _home() / f"etcdops-{key}.tar"
@@ -138,15 +138,7 @@ def _wheels(python: str, target: Path) -> None:
 def _runner(python: str, target: Path) -> None:
     """ansible-operator, its ansible-runner plugin and Ansible settings, at the paths of the official image."""
     parts.build(recipe.runner())
-    found = run(["go", "mod", "download", "-C", recipe.runner().source, "-json", recipe.RUNNER_MODULE], timeout=600)
-    module = Path(json.loads(found)["Dir"])
-    packages = target / f"usr/local/lib/python{python}/dist-packages"
-    plugin = "ansible_runner_http"
-    shutil.copytree(module / "images/ansible-operator" / plugin / plugin, packages / plugin)
-    (packages / _EVENTS_PACKAGE).mkdir()
-    for name, text in _EVENTS_METADATA.items():
-        (packages / _EVENTS_PACKAGE / name).write_text(text)
-    shutil.copy(module / "LICENSE", packages / _EVENTS_PACKAGE)
+    install_events_plugin(target / f"usr/local/lib/python{python}/dist-packages")
     (target / "usr/local/bin").mkdir()
     shutil.copy(parts.binary("ansible-operator", "ansible-operator"), target / "usr/local/bin")
     (target / "etc/ansible").mkdir(parents=True)
@@ -154,6 +146,18 @@ def _runner(python: str, target: Path) -> None:
     (target / "etc/ansible/ansible.cfg").write_text("[defaults]\nroles_path = /opt/ansible/roles\n")
     for path in target.rglob("*"):  # the module cache is read-only
         path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
+
+
+def install_events_plugin(packages: Path) -> None:
+    """ansible-operator's plugin for ansible-runner, which sends it the events of a run, into a folder of packages."""
+    found = go.download(recipe.runner().source, recipe.RUNNER_MODULE)
+    module = Path(json.loads(found)["Dir"])
+    plugin = "ansible_runner_http"
+    shutil.copytree(module / "images/ansible-operator" / plugin / plugin, packages / plugin)
+    (packages / _EVENTS_PACKAGE).mkdir()
+    for name, text in _EVENTS_METADATA.items():
+        (packages / _EVENTS_PACKAGE / name).write_text(text)
+    shutil.copy(module / "LICENSE", packages / _EVENTS_PACKAGE)
 
 
 def _build(store: Path, folder: Path, tag: str, *arguments: str | Path) -> None:

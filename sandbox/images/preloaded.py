@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from .. import layout, parts
+from .. import go, layout, parts
 from ..run import run
 from .archive import cached
 
@@ -35,9 +35,7 @@ def _pause() -> Path:
     if archive.exists():
         return archive
     # The Kubernetes module contains the source of pause.
-    module = json.loads(
-        run(["go", "mod", "download", "-C", parts.PARTS[0].source, "-json", "k8s.io/kubernetes"], timeout=600)
-    )
+    module = json.loads(go.download(parts.PARTS[0].source, "k8s.io/kubernetes"))
     with tempfile.TemporaryDirectory() as scratch:
         program = Path(scratch) / "pause"
         source = Path(module["Dir"]) / "build/pause/linux/pause.c"

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterable
 from pathlib import Path
 
-from .. import layout, parts
+from .. import go, layout, parts
 
 TAG = "etcdops.dev/etcdops:dev"
 BASE_TAG = "localhost/ansible-operator:base"
@@ -23,7 +23,7 @@ BASE_DOCKERFILE = _HERE / "base.Dockerfile"
 def base_key(release: str) -> str:
     """The key of the base. It does not cover Debian's packages: delete the base from the cache to get newer ones."""
     files = [_HERE / "operator.py", _HERE / "recipe.py", BASE_DOCKERFILE, REPOSITORY / LOCK]
-    return _digest([release, platform.machine(), parts.key(runner(), parts.go_version()), *_contents(files)])
+    return _digest([release, platform.machine(), parts.key(runner(), go.version()), *_contents(files)])
 
 
 def image_key(base: str) -> str:

@@ -1,29 +1,36 @@
-"""A thin client of the Kubernetes API: only the kinds and calls that we need, the standard library only.
+"""Kubernetes objects as plain dicts, over the connection pool of the official client: only the calls that we need.
 
-It goes to the API server itself, not through ansible-operator's proxy: what it reads is never older than what was
-written, and no informer needs permission to list and watch everything. The official client would cost half a second of
-import in every run.
+It talks to the API server itself, not through ansible-operator's proxy: what it reads is never older than what was
+written, and no informer needs permission to list and watch everything.
 """
 
 from __future__ import annotations
 
-import base64
-import http.client
-import io
 import json
 import os
 import ssl
-import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.exceptions import OpenApiException
+from kubernetes.config import ConfigException
+from urllib3.exceptions import HTTPError
+
+from . import config
+from .errors import KubeError
 from .manifest import Manifest, Manifests
 
+__all__ = ["FIELD_MANAGER", "Asked", "Kube", "KubeError", "connect"]
+
 FIELD_MANAGER = "etcdops"
-_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_SECONDS = 10.0  # for one request
+_AT_ONCE = 2  # reads of one observation; a TLS handshake costs as much as three reads
 _KINDS = {
     "ConfigMap": ("api/v1", "configmaps"),
     "Event": ("api/v1", "events"),
@@ -43,17 +50,9 @@ _KINDS = {
 }
 
 
-class KubeError(Exception):
-    """The API server refused, or did not answer (status 0)."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 @dataclass(frozen=True)
 class Asked:
-    """An object by its name, or all that a selector finds."""
+    """What to read: one object by its name, or all objects that a selector matches."""
 
     kind: str
     namespace: str
@@ -68,23 +67,18 @@ class Asked:
 
 
 class Kube:
-    """One connection to an API server; not for several threads at once."""
+    """A client of one API server. Several threads may use it; a fork gets connections of its own.
 
-    def __init__(
-        self, server: str, *, tls: ssl.SSLContext | None = None, token: str | None = None, timeout: float = 10
-    ) -> None:
-        parts = urlsplit(server)
-        self._base = parts.path.rstrip("/")
-        self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        host, port = parts.hostname or "", parts.port
-        self._connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(host, port or 443, context=tls, timeout=timeout)
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(host, port or 80, timeout=timeout)
-        )
+    `load` gives the settings. It is called again when the API server does not accept the credentials any more.
+    """
+
+    def __init__(self, load: Callable[[], Configuration], *, timeout: float = _SECONDS) -> None:
+        self._load, self._timeout = load, timeout
+        self._renewing = threading.Lock()
+        self._client, self._pid = _client(load()), os.getpid()
 
     def get(self, kind: str, namespace: str | None, name: str) -> Manifest | None:
-        """The object, or None when there is none."""
+        """The object, or None when it does not exist."""
         return self._call("GET", _path(kind, namespace, name), absent_ok=True)
 
     def list(self, kind: str, namespace: str, selector: str) -> list[Manifest]:
@@ -92,16 +86,17 @@ class Kube:
         return list((found or {}).get("items", []))
 
     def read(self, asked: Sequence[Asked]) -> Iterator[Manifests]:
-        """What there is of each, in this order: none or one of a name. Take all of it before anything else is done.
-
-        All questions are sent at once, so that the server is at the next one while we are at its last answer.
-        """
-        for each, (status, content) in zip(asked, self._answers([each.path for each in asked]), strict=True):
-            found = _value("GET", each.path, status, content, absent_ok=bool(each.name))
-            yield [found] if found and each.name else list((found or {}).get("items", []))
+        """The objects found for each, in this order; of a name, none or one. The reads run concurrently."""
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            reading = [threads.submit(self._read, each) for each in asked]
+            try:
+                for one in reading:
+                    yield one.result()
+            finally:
+                threads.shutdown(cancel_futures=True)
 
     def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest | None:
-        """The new object, or None when there is one of that name already. Unknown fields are refused."""
+        """The new object, or None when one with this name exists. Unknown fields are refused."""
         options = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
         path = f"{_path(manifest['kind'], manifest['metadata']['namespace'])}?{urlencode(options)}"
         try:
@@ -112,7 +107,7 @@ class Kube:
             raise
 
     def takes_nothing_new(self, manifest: Manifest) -> bool:
-        """Is the namespace being deleted that this object is to be made in?"""
+        """Whether this object cannot be created because its namespace is being deleted."""
         try:
             self.create(manifest, dry_run=True)
         except KubeError as error:
@@ -120,19 +115,19 @@ class Kube:
         return False
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
-        """Server-side apply: the fields in `manifest` are ours from now on, whoever had them before."""
+        """Server-side apply: we own the fields in `manifest` from now on, whoever owned them before."""
         meta = manifest["metadata"]
         options = {"fieldManager": FIELD_MANAGER, "force": "true"} | ({"dryRun": "All"} if dry_run else {})
         path = f"{_path(manifest['kind'], meta['namespace'], meta['name'])}?{urlencode(options)}"
         return self._call("PATCH", path, manifest, content_type="application/apply-patch+yaml") or {}
 
     def patch_status(self, kind: str, namespace: str, name: str, status: Manifest) -> None:
-        """Merge into the status; null removes a field."""
+        """Merge into the status; None removes a field."""
         path = f"{_path(kind, namespace, name)}/status"
         self._call("PATCH", path, {"status": status}, content_type="application/merge-patch+json", absent_ok=True)
 
     def annotate(self, kind: str, namespace: str, name: str, annotations: dict[str, str | None]) -> bool:
-        """Set annotations, remove those that are None; tells whether there is such an object."""
+        """Set annotations, remove those that are None; False when the object does not exist."""
         patch = {"metadata": {"annotations": annotations}}
         path = _path(kind, namespace, name)
         return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
@@ -145,12 +140,12 @@ class Kube:
         uid: str | None = None,
         how: Literal["", "force", "orphan"] = "",
     ) -> bool:
-        """Delete an object, only the one with that uid if it is given; tells whether there was one.
+        """Delete an object, with `uid` only if it still has that uid; False when there was none to delete.
 
-        By "force" a pod is gone at once, even if its node never says that it has stopped; "orphan" leaves what the
-        object has made.
+        "force" removes a pod at once, even if its node never confirms that it stopped; "orphan" keeps the object's
+        dependents.
         """
-        # A Job's pods go with it; all else is deleted that way anyway.
+        # The pods of a Job are deleted with it; for all other kinds this is the default.
         options: Manifest = {"propagationPolicy": "Orphan" if how == "orphan" else "Background"}
         options |= {"preconditions": {"uid": uid}} if uid else {}
         if how == "force":
@@ -158,15 +153,19 @@ class Kube:
         try:
             return self._call("DELETE", _path(kind, namespace, name), options, absent_ok=True) is not None
         except KubeError as error:
-            if error.status == 409 and uid:  # another object of that name: not the one we meant
+            if error.status == 409 and uid:  # another object has the name now
                 return False
             raise
 
     def log(self, namespace: str, pod: str, container: str) -> str | None:
-        """The last words of a container; None when they can't be had now."""
+        """The last lines of a container's log; None when the API server has none to give now."""
         options = urlencode({"container": container, "tailLines": 20, "limitBytes": 4096})
-        status, content = self._send("GET", f"{_path('Pod', namespace, pod)}/log?{options}", None, {})
+        status, content = self._send("GET", f"{_path('Pod', namespace, pod)}/log?{options}")
         return content.decode(errors="replace") if status == 200 else None
+
+    def _read(self, asked: Asked) -> Manifests:
+        found = self._call("GET", asked.path, absent_ok=bool(asked.name))
+        return [found] if found and asked.name else list((found or {}).get("items", []))
 
     def _call(
         self,
@@ -177,59 +176,87 @@ class Kube:
         content_type: str = "application/json",
         absent_ok: bool = False,
     ) -> Manifest | None:
-        data = None if body is None else json.dumps(body).encode()
-        status, content = self._send(method, path, data, {"Content-Type": content_type} if data else {})
+        status, content = self._send(method, path, body, content_type)
         return _value(method, path, status, content, absent_ok=absent_ok)
 
-    def _send(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _send(
+        self, method: str, path: str, body: Manifest | None = None, content_type: str = "application/json"
+    ) -> tuple[int, bytes]:
+        client = self._client
+        if self._pid != os.getpid():  # on a connection that is shared with the parent, answers would be mixed up
+            client = self._renewed(client)
+        status, content = self._send_with(client, method, path, body, content_type)
+        if status == 401:
+            status, content = self._send_with(self._renewed(client), method, path, body, content_type)
+        return status, content
+
+    def _renewed(self, stale: ApiClient) -> ApiClient:
+        with self._renewing:
+            if self._client is stale:  # no other thread was here first
+                self._client, self._pid = _client(self._load()), os.getpid()
+            return self._client
+
+    def _send_with(
+        self, client: ApiClient, method: str, path: str, body: Manifest | None, content_type: str
+    ) -> tuple[int, bytes]:
+        headers = {"Accept": "application/json", "User-Agent": FIELD_MANAGER}
+        headers |= {} if body is None else {"Content-Type": content_type}
         try:
-            self._connection.request(method, f"{self._base}/{path}", data, self._headers | headers)
-            answer = self._connection.getresponse()
+            # Asking for them refreshes credentials that expire. A token file may end in a newline.
+            for each in client.configuration.auth_settings().values():
+                headers[each["key"]] = each["value"].strip()
+            url = f"{client.configuration.host}/{path}"
+            answer = client.call_api(method, url, headers, body, _request_timeout=self._timeout)
             return answer.status, answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            raise KubeError(0, f"The Kubernetes API server does not answer: {error or type(error).__name__}") from error
-
-    def _answers(self, paths: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-        """Answers to GET, each as it comes. HTTP lets a server hang up in between: then one goes after the other."""
-        left = list(paths)
-        if not left:
-            return
-        try:
-            if self._connection.sock is None:
-                self._connection.connect()
-            self._connection.sock.sendall(b"".join(map(self._question, left)))
-            with self._connection.sock.makefile("rb", buffering=0) as stream:
-                incoming, ended = _Incoming(stream), False
-                while left and not ended:
-                    answer = http.client.HTTPResponse(incoming, method="GET")  # type: ignore[arg-type]
-                    answer.begin()
-                    status, content, ended = answer.status, answer.read(), answer.will_close
-                    del left[0]
-                    yield status, content
-        except (OSError, http.client.HTTPException):
-            pass  # said by the next one, if it is no better
-        finally:
-            if left:  # nobody may take the answers that are on their way for others
-                self._connection.close()
-        for path in left:
-            yield self._send("GET", path, None, {})
-
-    def _question(self, path: str) -> bytes:
-        host = f"{self._connection.host}:{self._connection.port}"
-        headers = {"Host": host, **self._headers}
-        lines = [f"GET {self._base}/{path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+        except (ConfigException, HTTPError, OpenApiException, OSError) as error:
+            server = f"The Kubernetes API server {client.configuration.host}{_through_proxy(client)}"
+            raise KubeError(0, f"{server} does not answer: {_cause(error)}") from error
 
 
-class _Incoming(io.BufferedReader):
-    """What comes over a connection: several answers, each of which takes itself for the only one."""
+def connect() -> Kube:
+    """A client with the settings that config.load() finds."""
+    return Kube(config.load)
 
-    def makefile(self, _mode: str) -> _Incoming:
-        return self
 
-    def close(self) -> None:
-        pass
+def _client(configuration: Configuration) -> ApiClient:
+    try:
+        client = ApiClient(configuration)
+    except (HTTPError, ImportError, ValueError) as error:
+        raise KubeError(0, f"No client for {configuration.host}: {error}. Check the cluster's proxy-url.") from error
+    if configuration.host.startswith("https:"):
+        # One context for all connections: otherwise each of them reads all certificates again.
+        options = client.rest_client.pool_manager.connection_pool_kw
+        for name in ("ca_certs", "ca_cert_data", "cert_file", "cert_reqs", "key_file"):
+            options.pop(name, None)
+        options["ssl_context"] = _tls(configuration)
+    return client
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    except (OSError, ValueError) as error:
+        raise KubeError(0, f"The certificates for {configuration.host} cannot be used: {error}") from error
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _through_proxy(client: ApiClient) -> str:
+    proxy = client.rest_client.pool_manager.proxy  # without its user and password
+    return f" (through the proxy {proxy.host}:{proxy.port})" if proxy else ""
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason, such as "Connection refused": the library wraps it several times."""
+    while inner := getattr(error, "reason", None) or error.__cause__ or error.__context__:
+        if not isinstance(inner, BaseException):
+            break
+        error = inner
+    return str(error) or type(error).__name__
 
 
 def _value(method: str, path: str, status: int, content: bytes, *, absent_ok: bool) -> Manifest | None:
@@ -239,49 +266,9 @@ def _value(method: str, path: str, status: int, content: bytes, *, absent_ok: bo
         value: Manifest = json.loads(content)
     except ValueError:
         value = {"message": content.decode(errors="replace")[:500]}
-    if status >= 400:
+    if status >= 300:
         raise KubeError(status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
     return value
-
-
-def connect() -> Kube:
-    """As the pod's service account, or, outside a cluster, as $KUBECONFIG says."""
-    if os.environ.get("KUBERNETES_SERVICE_HOST") and (_SERVICE_ACCOUNT / "token").exists():
-        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-        tls = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
-        host = f"[{host}]" if ":" in host else host
-        return Kube(f"https://{host}:{port}", tls=tls, token=(_SERVICE_ACCOUNT / "token").read_text().strip())
-    return _from_kubeconfig(Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube/config"))
-
-
-def _from_kubeconfig(path: Path) -> Kube:
-    import yaml  # noqa: PLC0415  not needed inside a cluster
-
-    try:
-        config = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise KubeError(0, f"No way to a Kubernetes cluster: {error}; set KUBECONFIG.") from error
-
-    def named(section: str, name: str) -> Manifest:
-        return next(item[section[:-1]] for item in config[section] if item["name"] == name)
-
-    context = named("contexts", config["current-context"])
-    cluster, user = named("clusters", context["cluster"]), named("users", context["user"])
-    tls = None
-    if cluster["server"].startswith("https"):
-        ca = cluster.get("certificate-authority-data")
-        tls = ssl.create_default_context(
-            cafile=cluster.get("certificate-authority"), cadata=base64.b64decode(ca).decode() if ca else None
-        )
-        if "client-certificate-data" in user:
-            with tempfile.NamedTemporaryFile() as pair:  # ssl reads certificates from files only
-                for field in ("client-certificate-data", "client-key-data"):
-                    pair.write(base64.b64decode(user[field]) + b"\n")
-                pair.flush()
-                tls.load_cert_chain(pair.name)
-        elif "client-certificate" in user:
-            tls.load_cert_chain(user["client-certificate"], user["client-key"])
-    return Kube(cluster["server"], tls=tls, token=user.get("token"))
 
 
 def _path(kind: str, namespace: str | None, name: str | None = None) -> str:

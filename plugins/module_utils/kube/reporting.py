@@ -1,107 +1,26 @@
-"""What all kinds tell in the same way: conditions, events, and whether there is news."""
+"""Writing what a reconcile has to report: events, then the status."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
-from .client import Kube, KubeError
+from .client import Kube
+from .conditions import differs
+from .errors import KubeError
+from .events import Event, event_manifest
 from .manifest import Manifest
 
 
-@dataclass(frozen=True)
-class Event:
-    type: Literal["Normal", "Warning"]
-    reason: str
-    message: str
-
-
-def time_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def sentence(words: str) -> str:
-    """With a capital, unless it begins with a place, and a full stop."""
-    first = words.partition(" ")[0]
-    begun = words if "://" in first else f"{words[0].upper()}{words[1:]}"
-    return f"{begun.rstrip('.')}."
-
-
-def conditions(
-    said: Sequence[tuple[str, str, str, str]], generation: int, before: Sequence[dict[str, Any]], now: datetime
-) -> list[dict[str, Any]]:
-    """Conditions (type, status, reason, message); the time of each is that of the last change of its status."""
-    since = {each["type"]: each for each in before}
-    return [
-        {
-            "type": kind,
-            "status": state,
-            "reason": reason,
-            "message": message,
-            "observedGeneration": generation,
-            "lastTransitionTime": since[kind]["lastTransitionTime"]
-            if since.get(kind, {}).get("status") == state
-            else time_text(now),
-        }
-        for kind, state, reason, message in said
-    ]
-
-
-def differs(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Would writing the new status change anything? None for a field means that it goes."""
-    return any(
-        differs(value, old.get(key) or {}) if isinstance(value, dict) else value != old.get(key)
-        for key, value in new.items()
-    )
-
-
 def report(api: Kube, resource: Manifest, status: dict[str, Any], events: Sequence[Event], *, write: bool) -> bool:
-    """Write the status and the events, where there is news; tells whether there was."""
+    """Create the events and write the status, if it changed; True when there was anything to write."""
     meta = resource["metadata"]
     changed = differs(status, resource.get("status", {}))
-    for event in events if write else []:  # first: after a crash in between it is told twice, and not never
-        with suppress(KubeError):  # a namespace that is going takes no more events
+    # Events first: after a crash in between, an event is repeated rather than lost.
+    for event in events if write else []:
+        with suppress(KubeError):  # a namespace that is being deleted accepts no events
             api.create(event_manifest(resource, event))
     if changed and write:
         api.patch_status(resource["kind"], meta["namespace"], meta["name"], status)
     return changed or bool(events)
-
-
-def event_manifest(resource: Manifest, event: Event) -> Manifest:
-    meta, now = resource["metadata"], datetime.now(UTC)
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "namespace": meta["namespace"],
-            "name": f"{meta['name']}.{int(now.timestamp() * 1_000_000):x}",
-        },
-        "involvedObject": {
-            "apiVersion": resource["apiVersion"],
-            "kind": resource["kind"],
-            "namespace": meta["namespace"],
-            "name": meta["name"],
-            "uid": meta["uid"],
-            "resourceVersion": meta["resourceVersion"],
-        },
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message[:1024],
-        "firstTimestamp": time_text(now),
-        "lastTimestamp": time_text(now),
-        "count": 1,
-        "source": {"component": "etcdops"},
-        "reportingComponent": "etcdops",
-        "reportingInstance": "etcdops",
-    }
-
-
-def transition(before: dict[str, Any], phase: str, reason: str, message: str, *, warning: bool) -> list[Event]:
-    """An event, if the phase or its reason is another than before."""
-    known = {each["reason"] for each in before.get("conditions", [])}
-    if before.get("phase") == phase and reason in known:
-        return []
-    return [Event("Warning" if warning else "Normal", reason, message)]

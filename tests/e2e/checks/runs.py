@@ -15,7 +15,7 @@ from typing import Any
 
 from sandbox import cluster as sandbox
 
-_MISSED = re.compile(r"Beginning (\S+)\. (\d+) earlier runs were missed")
+_MISSED = re.compile(r"Starting (\S+)\. (\d+) earlier runs were missed")
 
 
 def violations(names: Sequence[str], schedule: str, seconds: int, missed: dict[str, int]) -> list[str]:
@@ -46,7 +46,7 @@ def main() -> None:
     jobs = {(event["involvedObject"]["name"], event["involvedObject"]["uid"]) for event in completed}
     ends = "-backup"
     own = [name.removesuffix(ends) for name, _ in jobs if name.startswith(f"{schedule}-") and name.endswith(ends)]
-    begun = (_MISSED.match(event["message"]) for event in _events(namespace, "EtcdBackupSchedule", "Beginning"))
+    begun = (_MISSED.match(event["message"]) for event in _events(namespace, "EtcdBackupSchedule", "StartingRun"))
     missed = {found[1]: int(found[2]) for found in begun if found}
     if len(missed) > 1:
         sys.exit(f"the operator was down once, but runs were missed more often: {missed}")

@@ -9,8 +9,8 @@ from tests.e2e.waits.until import phase, ready, reason, settled
 
 
 def _cluster(*, state: str = "Running", progressing: str = "False", generation: int = 2) -> dict[str, Any]:
-    condition = {"type": "Progressing", "status": progressing, "reason": "AllMembersServe"}
-    other = {"type": "Available", "status": "True", "reason": "QuorumServes"}
+    condition = {"type": "Progressing", "status": progressing, "reason": "AllMembersHealthy"}
+    other = {"type": "Available", "status": "True", "reason": "QuorumHealthy"}
     return {
         "metadata": {"generation": 2},
         "status": {"phase": state, "observedGeneration": generation, "conditions": [other, condition]},
@@ -33,9 +33,9 @@ def test_settled_cluster_has_the_phase_for_its_current_spec(cluster: dict[str, A
 
 def test_reason_is_that_of_condition_progressing() -> None:
     cluster = _cluster()
-    assert reason(cluster["status"], cluster, "AllMembersServe")
-    assert not reason(cluster["status"], cluster, "QuorumServes")
-    assert not reason({}, cluster, "AllMembersServe")
+    assert reason(cluster["status"], cluster, "AllMembersHealthy")
+    assert not reason(cluster["status"], cluster, "QuorumHealthy")
+    assert not reason({}, cluster, "AllMembersHealthy")
 
 
 def test_wait_ends_when_the_object_ended_in_another_phase() -> None:

@@ -29,7 +29,7 @@ def test_used_permissions_are_read_from_the_audit_log() -> None:
     }
 
 
-def test_granted_and_refused_permissions() -> None:
+def test_granted_and_refused_permissions_are_listed() -> None:
     role = {"rules": [{"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["get", "delete"]}]}
     assert permissions.granted([role]) == {("apps", "statefulsets", "get"), ("apps", "statefulsets", "delete")}
     assert permissions.refused([_request("get", "secrets", 403), _request("get", "pods")]) == ["get /apis/apps/secrets"]

@@ -22,25 +22,13 @@ def test_image_has_no_tests_and_no_sandbox() -> None:
     assert tops.isdisjoint({"tests", "sandbox", "molecule", "deploy", ".git"})
 
 
-def test_warm_runner_preloads_the_modules_of_the_roles() -> None:
-    playbooks = (recipe.REPOSITORY / "playbooks").glob("etcdcluster_*.yml")  # the others are for Jobs and people
-    plays = [*(recipe.REPOSITORY / "roles").rglob("*.yml"), *playbooks]
-    used = {name for play in plays for name in re.findall(r"^ *etcdops\.etcd\.(\w+):$", play.read_text(), re.MULTILINE)}
+def test_warm_runner_preloads_and_trusts_the_modules_of_the_collection() -> None:
     dockerfile = (recipe.REPOSITORY / "Dockerfile").read_text()
-    loaded = re.findall(r"ansible_collections\.etcdops\.etcd\.plugins\.modules\.(\w+)", dockerfile)
-    assert sorted(used) == loaded
-
-
-def test_trusted_modules_and_plugins_exist() -> None:
-    found = re.search(r"WARM_RUNNER_TRUSTED=(\S+)", (recipe.REPOSITORY / "Dockerfile").read_text())
+    package = "ansible_collections.etcdops.etcd.plugins.modules"
+    assert f"WARM_RUNNER_PRELOAD={package} " in dockerfile
+    found = re.search(r"WARM_RUNNER_TRUSTED=(\S+)", dockerfile)
     assert found
-    names = found[1].split(",")
-    modules = [name.removeprefix("etcdops.etcd.") for name in names if name.startswith("etcdops.etcd.")]
-    assert modules
-    for module in modules:
-        assert (recipe.REPOSITORY / f"plugins/modules/{module}.py").exists(), module
-    assert (recipe.REPOSITORY / "roles/etcdcluster/action_plugins/requeue_after.py").exists()
-    assert "requeue_after" in names
+    assert found[1].split(",") == ["ansible.builtin.include_tasks", "requeue_after", package]
 
 
 def test_key_changes_with_content_mode_and_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
