@@ -1,21 +1,39 @@
+"""docs/states.md is generated from what the simulation showed; tests/simulation/test_transitions.py checks that."""
+
 from __future__ import annotations
 
-from pathlib import Path
-
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import TRANSITIONS, Phase, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
 
 from tools import states
 
-STEPS = Path(__file__).resolve().parents[2] / "roles/etcdcluster/tasks/steps"
+SEEN = states.Seen(100, {("Pending", "Bootstrapping"): 90, ("Bootstrapping", "Running"): 80, ("Pending", "Paused"): 1})
 
 
-def test_the_page_is_what_the_planner_says() -> None:
-    assert states.PAGE.read_text() == states.page(), "run: python -m tools.states"
+def test_page_is_generated_from_the_transitions() -> None:
+    assert states.PAGE.read_text() == states.page(states.parse(states.DATA.read_text())), "run: python -m tools.states"
 
 
-def test_every_phase_is_in_the_diagram() -> None:
-    assert {phase for arrow in TRANSITIONS for phase in arrow[:2]} == set(Phase)
+def test_data_is_stored_in_the_order_of_the_phases() -> None:
+    text = states.DATA.read_text()
+    seen = states.parse(text)
+    assert states.dump(seen) == text
+    assert seen.schedules == states.SEEDS
+    assert all(0 < number <= seen.schedules for number in seen.transitions.values())
 
 
-def test_every_step_has_its_file_and_no_file_is_without_a_step() -> None:
-    assert {path.stem for path in STEPS.glob("*.yml")} == {str(step) for step in Step} - {"idle"}
+def test_only_deletion_and_restores_are_missing_in_the_simulation() -> None:
+    seen = states.parse(states.DATA.read_text())
+    reached = {phase for transition in seen.transitions for phase in transition}
+    assert set(Phase) - reached == {Phase.RESTORING, Phase.DELETING}
+
+
+def test_diagram_has_common_transitions_and_the_table_all() -> None:
+    page = states.page(SEEN)
+    assert "    Pending --> Bootstrapping\n" in page
+    assert "Pending --> Paused" not in page
+    assert "| Pending | Bootstrapping, Paused |\n" in page
+    assert all(f"| {phase} | {phase.meaning} |\n" in page for phase in Phase)
+
+
+def test_undocumented_transition_is_found() -> None:
+    assert states.undocumented([("Pending", "Bootstrapping"), ("Running", "Paused")], SEEN) == ["Running -> Paused"]
