@@ -1,4 +1,4 @@
-"""What must work on the sandbox because the operator and its tests stand on it."""
+"""Features of the sandbox that the operator and its tests need."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import dns.resolver
 import dns.reversename
 import pytest
 
-from sandbox import cluster, collect, images, layout, parts
+from sandbox import cluster, collect, layout, parts
 from sandbox.errors import SandboxError
+from sandbox.images.archive import write_archive
 from sandbox.provisioner import volume_path
 
 from .kube import Namespace, eventually
@@ -63,7 +64,7 @@ def test_logs_come_from_every_node(etcd: Namespace) -> None:
         assert "etcd-version" in etcd.kubectl("logs", f"etcd-{number}")
 
 
-def test_pods_and_services_answer_on_the_machine_itself(etcd: Namespace) -> None:
+def test_pods_and_services_are_reachable_from_the_machine(etcd: Namespace) -> None:
     addresses = [pod["status"]["podIP"] for pod in etcd.get("pods", "--selector=app=etcd")["items"]]
     addresses.append(etcd.get("service", "etcd-client")["spec"]["clusterIP"])
     for address in addresses:
@@ -71,7 +72,7 @@ def test_pods_and_services_answer_on_the_machine_itself(etcd: Namespace) -> None
             assert json.load(answer)["etcdserver"] == "3.6.16"
 
 
-def test_a_service_answers_inside_pods_on_every_node(etcd: Namespace) -> None:
+def test_service_is_reachable_from_pods_on_every_node(etcd: Namespace) -> None:
     endpoint = f"--endpoints=http://etcd-client.{etcd.name}.svc:2379"
     for number in range(3):
         answer = etcd.kubectl("exec", f"etcd-{number}", "--", "etcdctl", endpoint, "endpoint", "health")
@@ -116,7 +117,7 @@ def test_cluster_dns(etcd: Namespace, resolver: dns.resolver.Resolver) -> None:
         resolver.resolve("outside.example", "A")
 
 
-def test_deleting_a_claim_frees_its_data(namespace: Namespace) -> None:
+def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
     namespace.apply(_claim("freed"), _pod_with_claim("uses-freed", "freed"))
     _running(namespace, "uses-freed")
     node = namespace.get("pod", "uses-freed")["spec"]["nodeName"]
@@ -126,7 +127,7 @@ def test_deleting_a_claim_frees_its_data(namespace: Namespace) -> None:
     eventually(lambda: not path.exists(), timeout=20)
 
 
-def test_a_claim_grows_where_its_class_allows_it(namespace: Namespace) -> None:
+def test_pvc_is_expanded_where_its_class_allows_it(namespace: Namespace) -> None:
     namespace.apply(_claim("grows"), _pod_with_claim("uses-grows", "grows"))
     namespace.apply(_claim("fixed", storage_class="standard-fixed"), _pod_with_claim("uses-fixed", "fixed"))
     _running(namespace, "uses-grows")
@@ -174,11 +175,11 @@ def test_every_etcd_version_is_loaded(namespace: Namespace, version: str) -> Non
     assert f"etcdutl version: {version}" in namespace.kubectl("logs", name)
 
 
-def test_an_image_archive_can_be_loaded(namespace: Namespace, tmp_path: Path) -> None:
+def test_image_archive_is_loaded(namespace: Namespace, tmp_path: Path) -> None:
     archive = tmp_path / "own.tar"
     with archive.open("wb") as target:
         programs = {"etcdutl": parts.etcd_binary("3.6.16", "etcdutl")}
-        images.write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
+        write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
     before = cluster.existing()
     cluster.load_everywhere(archive)
     before.save()  # the archive goes away with this test
@@ -187,7 +188,7 @@ def test_an_image_archive_can_be_loaded(namespace: Namespace, tmp_path: Path) ->
     eventually(lambda: namespace.get("pod", "own")["status"].get("phase") == "Succeeded")
 
 
-def test_what_happened_can_be_collected(etcd: Namespace, tmp_path: Path) -> None:
+def test_logs_events_and_objects_are_collected(etcd: Namespace, tmp_path: Path) -> None:
     collect.collect(tmp_path)
     assert "etcd-version" in (tmp_path / f"pod-{etcd.name}-etcd-0.log").read_text()
     assert (tmp_path / "hosts/control-plane/kube-apiserver.log").stat().st_size > 0

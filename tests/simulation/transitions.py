@@ -1,14 +1,19 @@
-"""Which transitions between phases schedules show, and how many schedules show each."""
+"""Collects the transitions between phases that schedules report: python -m tests.simulation.transitions.
+
+Writes docs/transitions.txt, from which `make generate` draws docs/states.md.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 
-from .schedule import play_world
+from tools.generate.states import DATA, Seen, Transition, dump
 
-Transition = tuple[str, str]
+from .schedule import play_world
 
 
 def transitions(seed: int) -> set[Transition]:
@@ -22,3 +27,14 @@ def count(seeds: Iterable[int], processes: int = 1) -> Counter[Transition]:
         return Counter(each for seed in seeds for each in transitions(seed))
     with ProcessPoolExecutor(processes) as pool:
         return Counter(each for found in pool.map(transitions, seeds, chunksize=50) for each in found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.transitions", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3000, help="how many schedules to play")
+    seeds = parser.parse_args().seeds
+    DATA.write_text(dump(Seen(seeds, count(range(seeds), os.cpu_count() or 1))))
+
+
+if __name__ == "__main__":
+    main()
