@@ -1,4 +1,4 @@
-"""The command line: python -m image. Prints the archive's path."""
+"""The command line: python -m image. Prints the path of the archive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> int:
         print(f"image: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("image: interrupted; nothing half-made was left", file=sys.stderr)
+        print("image: interrupted; nothing incomplete is left", file=sys.stderr)
         return 130
     return 0
 

@@ -1,5 +1,5 @@
-# What the official ansible-operator image holds, made from Debian, PyPI and the ansible-operator that the sandbox
-# builds. image/build.py fills the context: rootfs.tar, wheels/ and extra/.
+# A base like the official ansible-operator image, from Debian, PyPI and the ansible-operator that the sandbox builds.
+# build.py fills the context: rootfs.tar, wheels/ and extra/.
 FROM scratch
 ADD rootfs.tar /
 COPY extra /

@@ -1,4 +1,4 @@
-"""Building the image: a base like the official one from Debian, PyPI and ansible-operator, then the real Dockerfile."""
+"""Build the image: first a base like the official one, from Debian, PyPI and ansible-operator, then the Dockerfile."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sandbox.run import run, say
 
 from . import recipe
 
-_TOOLS = ("buildah", "mmdebstrap")  # Debian packages, and programs of the same name
-_ALONE = ("unshare", "--mount")  # its mounts end with it, even when it is killed
-_KEEP = 3  # of the bases and of the images
-_NOT_NEEDED = ("doc", "info", "locale", "man")  # of /usr/share
+_TOOLS = ("buildah", "mmdebstrap")  # Debian packages and programs of the same name
+_ALONE = ("unshare", "--mount")  # its mounts are removed with it, even when it is killed
+_KEEP = 3  # how many bases and how many images to keep
+_NOT_NEEDED = ("doc", "info", "locale", "man")  # folders in /usr/share
 
-# ansible-operator's plugin for ansible-runner is found by this entry of its installed package.
+# ansible-runner finds ansible-operator's plugin by this entry point of an installed package.
 _EVENTS_PACKAGE = "ansible_operator_http_events-1.0.0.dist-info"
 _EVENTS_METADATA = {
     "METADATA": "Metadata-Version: 2.1\nName: ansible-operator-http-events\nVersion: 1.0.0\nLicense: Apache-2.0\n",
@@ -32,7 +32,7 @@ _EVENTS_METADATA = {
 
 
 def image() -> Path:
-    """The operator's image as a docker-archive, built when what it is made of has changed."""
+    """The operator's image as a docker-archive, rebuilt if one of its inputs has changed."""
     release = _release()
     base_key = recipe.base_key(release)
     with parts.locked(_home() / "etcdops.lock"):
@@ -43,7 +43,7 @@ def image() -> Path:
                 break
             _build_image(archive, base_key, release)
             if recipe.image_key(base_key) != key:
-                say("files were changed meanwhile: once more")
+                say("files have changed during the build: building again")
                 archive.unlink()
         archive.touch()
         _remove_old("etcdops-*.tar")
@@ -61,12 +61,12 @@ def _build_image(archive: Path, base_key: str, release: str) -> None:
         target = folder / archive.name
         _buildah(store, folder, "push", "--quiet", recipe.TAG, f"docker-archive:{target}:{recipe.TAG}")
         _buildah(store, folder, "rmi", recipe.TAG)
-        target.rename(archive)  # whole or not at all
+        target.rename(archive)  # atomic: complete or not at all
     _remove_old("base-*")
 
 
 def _base(key: str, release: str) -> Path:
-    """The store of buildah that holds the base."""
+    """The buildah store with the base."""
     store = _home() / f"base-{key}"
     if not store.exists():
         with _scratch("base") as folder:
@@ -86,7 +86,7 @@ def _base(key: str, release: str) -> Path:
 
 
 def _debian(release: str, target: Path) -> None:
-    """A small Debian from the sources that this machine uses itself."""
+    """A small Debian, from the apt sources of this machine."""
     sources = _debian_sources()
     if not sources:
         run(["apt-get", "update", "-q"], timeout=300)
@@ -103,10 +103,10 @@ def _debian(release: str, target: Path) -> None:
             f"--include={','.join(recipe.DEBIAN_PACKAGES)}",
             "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
             '--aptopt=Acquire::Languages "none"',
-            '--aptopt=APT::Sandbox::User "root"',  # the folder is root's
+            '--aptopt=APT::Sandbox::User "root"',  # the folder belongs to root
             *excludes,
             "--dpkgopt=path-include=/usr/share/doc/*/copyright",
-            # This machine's settings stay out, and pip may install as it may in the official image.
+            # Remove this machine's settings; allow pip to install, as in the official image.
             '--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/var/cache/* "$1"/var/log/*',
             '--customize-hook=rm -f "$1"/etc/resolv.conf "$1"/etc/hostname "$1"/usr/lib/python3*/EXTERNALLY-MANAGED',
             release,
@@ -124,7 +124,7 @@ def _debian_sources() -> str:
 
 
 def _python_of(rootfs: Path) -> str:
-    """The version of its Python, as in 3.11."""
+    """The Python version of the root file system, such as 3.11."""
     with tarfile.open(rootfs) as archive:
         return archive.getmember("./usr/bin/python3").linkname.removeprefix("python")
 
@@ -137,7 +137,7 @@ def _wheels(python: str, target: Path) -> None:
 
 
 def _runner(python: str, target: Path) -> None:
-    """ansible-operator, its plugin for ansible-runner and its Ansible settings, where the official image has them."""
+    """Install ansible-operator, its plugin for ansible-runner and its Ansible settings, as in the official image."""
     parts.build(recipe.runner())
     install_events_plugin(target / f"usr/local/lib/python{python}/dist-packages")
     (target / "usr/local/bin").mkdir()
@@ -150,7 +150,7 @@ def _runner(python: str, target: Path) -> None:
 
 
 def install_events_plugin(packages: Path) -> None:
-    """ansible-operator's plugin for ansible-runner, which sends it the events of a run, into a folder of packages."""
+    """Install ansible-operator's plugin for ansible-runner, which sends the events of a run, into a folder."""
     found = run(["go", "mod", "download", "-C", recipe.runner().source, "-json", recipe.RUNNER_MODULE], timeout=600)
     module = Path(json.loads(found)["Dir"])
     plugin = "ansible_runner_http"
@@ -163,27 +163,27 @@ def install_events_plugin(packages: Path) -> None:
 
 def _build(store: Path, folder: Path, tag: str, *arguments: str | Path) -> None:
     """Build a Dockerfile into a store."""
-    _buildah(store, folder, "rm", "--all")  # of a build that was killed
+    _buildah(store, folder, "rm", "--all")  # left by a killed build
     _buildah(store, folder, "bud", "--isolation=chroot", "--quiet", f"--tag={tag}", *arguments)
 
 
 def _buildah(store: Path, folder: Path, command: str, *arguments: str | Path) -> None:
     policy = folder / "policy.json"
-    policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')  # we made them ourselves
+    policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')  # only local images
     options: list[str | Path] = [f"--root={store}", f"--runroot={folder / 'run'}", f"--storage-driver={_driver()}"]
     signed = [f"--signature-policy={policy}"] if command in ("bud", "push") else []
     run([*_ALONE, "buildah", *options, command, *signed, *arguments], timeout=900)
 
 
 def _driver() -> str:
-    """overlay is quicker, but doesn't work on itself."""
+    """overlay is faster, but does not work on overlay."""
     there = run(["stat", "--file-system", "--format=%T", _home()]).strip()
     return "vfs" if there == "overlayfs" else "overlay"
 
 
 @contextmanager
 def _scratch(name: str) -> Iterator[Path]:
-    for leftover in _home().glob(f".{name}-*"):  # of a build that was killed
+    for leftover in _home().glob(f".{name}-*"):  # left by a killed build
         shutil.rmtree(leftover)
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=_home()) as folder:
         yield Path(folder)
@@ -200,23 +200,25 @@ def _home() -> Path:
 
 
 def _release() -> str:
-    """This machine's Debian release; the base is made of the same."""
+    """The Debian release of this machine, which the base uses too."""
     lines = Path("/etc/os-release").read_text().splitlines()
     values = dict(line.replace('"', "").split("=", 1) for line in lines if "=" in line)
     if values.get("ID") != "debian" or "VERSION_CODENAME" not in values:
         raise SandboxError(
-            "The base of the image is made with Debian's tools, and this machine is not Debian. "
-            "With a container engine: docker build --tag etcdops.dev/etcdops:dev ."
+            "The base of the image is built with Debian's tools, and this machine is not Debian. "
+            "Use a container engine: docker build --tag etcdops.dev/etcdops:dev ."
         )
     return values["VERSION_CODENAME"]
 
 
 def _need_root() -> None:
     if os.geteuid() != 0:
-        raise SandboxError("The image is built in a chroot, so it must be done as root (try sudo).")
+        raise SandboxError("The image is built in a chroot, so this must be run as root (try sudo).")
 
 
 def _need_files() -> None:
     for line in (recipe.REPOSITORY / ".dockerignore").read_text().splitlines():
         if line.startswith("!") and not (recipe.REPOSITORY / line[1:]).exists():
-            raise SandboxError(f"{line[1:]} is not there; the image is made of it (see .dockerignore).")
+            raise SandboxError(
+                f"{line[1:]} does not exist, but the image contains it. Restore it, or correct .dockerignore."
+            )

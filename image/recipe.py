@@ -1,4 +1,4 @@
-"""What an image is made of, and the key that tells whether one that was built can be used again."""
+"""The inputs of an image, and the cache keys derived from them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BASE_DOCKERFILE = _HERE / "base.Dockerfile"
 
 
 def base_key(release: str) -> str:
-    """Of the base. Debian's packages are not in it: remove the base from the cache to get newer ones."""
+    """The cache key of the base. It does not include Debian packages: remove the base from the cache to update them."""
     files = [*_HERE.glob("*.py"), BASE_DOCKERFILE, REPOSITORY / LOCK]
     return _digest([release, platform.machine(), parts.key(runner(), parts.go_version()), *_contents(files)])
 
 
 def image_key(base: str) -> str:
-    """Of the operator's image on that base."""
+    """The cache key of the operator's image on this base."""
     files = [REPOSITORY / "Dockerfile", REPOSITORY / ".dockerignore", *copied()]
     return _digest([base, TAG, *_contents(files)])
 
@@ -38,7 +38,7 @@ def runner() -> parts.Part:
 
 
 def copied() -> list[Path]:
-    """The files that .dockerignore lets into the build."""
+    """The files that .dockerignore includes in the build."""
     lines = (REPOSITORY / ".dockerignore").read_text().splitlines()
     roots = [REPOSITORY / line.removeprefix("!") for line in lines if line.startswith("!")]
     found = [path for root in roots for path in ([root] if root.is_file() else root.rglob("*"))]

@@ -1,4 +1,4 @@
-"""Container images made without a container engine: a docker-archive is a layer, a config and a manifest."""
+"""Build container images without a container engine: a docker-archive is a layer, a config and a manifest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def default_archives() -> list[Path]:
-    """The images every node starts with: pause, an S3 server, and etcd as the official image lays it out."""
+    """The images on every node: pause, an S3 server, and etcd with the layout of the official image."""
     return [_pause(), _s3(), *(_etcd(version) for version in layout.ETCD_VERSIONS)]
 
 
@@ -41,7 +41,7 @@ def _pause() -> Path:
     archive = _home() / f"pause-{layout.KUBERNETES_VERSION}.tar"
     if archive.exists():
         return archive
-    # The module that the API server was built from has the source of pause too.
+    # The module of the API server also contains the source of pause.
     module = json.loads(
         run(["go", "mod", "download", "-C", parts.PARTS[0].source, "-json", "k8s.io/kubernetes"], timeout=600)
     )
@@ -62,12 +62,12 @@ def _cached(archive: Path, tag: str, files: dict[str, Path], entrypoint: list[st
         with tempfile.NamedTemporaryFile(dir=archive.parent, prefix=".", delete=False) as scratch:
             write_archive(scratch, tag, files, entrypoint)
         Path(scratch.name).chmod(0o644)
-        Path(scratch.name).rename(archive)  # whole or not at all
+        Path(scratch.name).rename(archive)  # atomic: complete or not at all
     return archive
 
 
 def write_archive(target: IO[bytes], tag: str, files: dict[str, Path], entrypoint: list[str]) -> None:
-    """Write a docker-archive of one layer that holds `files` (path inside: path here)."""
+    """Write a docker-archive of one layer with `files` (path in the image: path on this machine)."""
     layer = _layer(files)
     config = json.dumps(
         {

@@ -1,4 +1,4 @@
-"""Names, addresses and paths of the sandbox: everything that follows from the number of nodes."""
+"""Names, addresses and paths of the sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ETCD_REPOSITORY = "gcr.io/etcd-development/etcd"
 PAUSE_IMAGE = "sandbox.local/pause:1"
 S3_IMAGE = "sandbox.local/versitygw:1"
 
-# 198.18.0.0/15 is set aside for test networks (RFC 2544), so it clashes with no real one.
+# 198.18.0.0/15 is reserved for test networks (RFC 2544), so it does not overlap with a real network.
 RANGE = IPv4Network("198.18.0.0/15")
 HOST_NETWORK = IPv4Network("198.18.0.0/24")
 POD_NETWORK = IPv4Network("198.18.128.0/17")
@@ -25,7 +25,7 @@ KUBERNETES_SERVICE_ADDRESS = IPv4Address("198.19.0.1")
 CLUSTER_DOMAIN = "cluster.local"
 API_PORT = 6443
 
-UPLINK = "etcdops0"  # the only interface the machine itself gets
+UPLINK = "etcdops0"  # the only interface on the machine itself
 SWITCH = "switch"
 CONTROL_PLANE = "control-plane"
 CGROUP = "etcdops"
@@ -35,7 +35,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def cache_dir() -> Path:
-    """Where builds are kept; the only thing that outlives `down`."""
+    """The folder for builds; `down` does not remove it."""
     if own := os.environ.get("ETCDOPS_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "etcdops"
@@ -52,7 +52,7 @@ class Host:
 
     @property
     def dir(self) -> Path:
-        """Its disk."""
+        """The folder that is the disk of the host."""
         return STATE / "hosts" / self.name
 
     @property

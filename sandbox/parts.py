@@ -1,4 +1,4 @@
-"""The programs the sandbox is made of, built from pinned Go modules and kept in the cache."""
+"""Build the programs of the sandbox from pinned Go modules, and keep them in the cache."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Part:
     """One go.mod with `tool` directives."""
 
     name: str
-    variables: dict[str, str] = field(default_factory=dict)  # what the linker sets
-    renamed: dict[str, str] = field(default_factory=dict)  # built name: the name people know
+    variables: dict[str, str] = field(default_factory=dict)  # set by the linker
+    renamed: dict[str, str] = field(default_factory=dict)  # built name: usual name
 
     @property
     def source(self) -> Path:
@@ -67,7 +67,7 @@ PARTS = (
 
 
 def build_all() -> None:
-    """Build what the cache lacks."""
+    """Build what is not in the cache."""
     for number, part in enumerate(PARTS, 1):
         build(part, f"{number} of {len(PARTS)}")
 
@@ -79,14 +79,14 @@ def binary(part_name: str, program: str) -> Path:
 
 
 def etcd_binary(version: str, program: str = "etcd") -> Path:
-    """etcd, etcdctl or etcdutl of one of the versions that the sandbox has."""
+    """The path of etcd, etcdctl or etcdutl of one of the sandbox's versions."""
     return binary(_etcd_name(version), program)
 
 
 def go_version() -> str:
-    """The Go version at hand, checked against what the parts need."""
+    """The installed Go version. SandboxError if it is missing or too old."""
     if shutil.which("go") is None:
-        raise SandboxError(f"Go is not on this machine; install Go {needed_go()} or later and put it on PATH.")
+        raise SandboxError(f"Go is not on PATH; install Go {needed_go()} or later and put it on PATH.")
     found = run(["go", "env", "GOVERSION"]).strip().removeprefix("go")
     if _as_tuple(found) < _as_tuple(needed_go()):
         raise SandboxError(f"Go {found} is too old; install Go {needed_go()} or later and put it first on PATH.")
@@ -100,7 +100,7 @@ def needed_go() -> str:
 
 
 def key(part: Part, go: str) -> str:
-    """What decides whether a build can be used again."""
+    """The cache key of a build: its sources, flags and Go version."""
     recipe = "\n".join([_read(part, "go.mod"), _read(part, "go.sum"), part.ldflags, str(part.renamed), go])
     return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
@@ -127,14 +127,14 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def build(part: Part, position: str = "1 of 1") -> None:
-    """Build one part, if the cache lacks it."""
+    """Build one part, if it is not in the cache."""
     home = _home(part, go_version())
     if home.is_dir():
         return
     with locked(home.parent / f"{part.name}.lock"):
-        if home.is_dir():  # another build made it while we waited
+        if home.is_dir():  # built by another process in the meantime
             return
-        for leftover in home.parent.glob(f".{part.name}-*"):  # of a build that was interrupted
+        for leftover in home.parent.glob(f".{part.name}-*"):  # of an interrupted build
             shutil.rmtree(leftover)
         scratch = Path(tempfile.mkdtemp(prefix=f".{part.name}-", dir=home.parent))
         _compile(part, scratch, position)

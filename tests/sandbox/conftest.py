@@ -1,4 +1,4 @@
-"""The sandbox's own tests: they run on the machine's one sandbox and leave it up."""
+"""Tests of the sandbox itself. They use the one sandbox of the machine and leave it up."""
 
 from __future__ import annotations
 
