@@ -45,12 +45,12 @@ ENV ANSIBLE_GATHERING=explicit \
     ANSIBLE_LOCALHOST_WARNING=false \
     ANSIBLE_NOCOLOR=true
 
-# A resident Python process runs what ansible-operator starts (docs/warm-runner.md). It is optional, but faster.
+# A resident Python runs what ansible-operator starts (docs/warm-runner.md). Without these lines everything works, slower.
 ENV PATH=/opt/ansible/warm_runner/bin:${PATH} \
     ANSIBLE_ACTION_PLUGINS=/opt/ansible/warm_runner/action \
     WARM_RUNNER_SERVERS=4 \
-    WARM_RUNNER_TRUSTED=ansible.builtin.include_tasks,requeue_after,etcdops.etcd.etcdcluster_plan,etcdops.etcd.etcdcluster_certificates,etcdops.etcd.etcdcluster_nudge,etcdops.etcd.kube_apply,ansible_collections.etcdops.etcd.plugins.modules \
-    WARM_RUNNER_PRELOAD=ansible_collections.etcdops.etcd.plugins.modules.etcdbackup_plan,ansible_collections.etcdops.etcd.plugins.modules.etcdbackupschedule_plan,ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_annotate,ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_certificates,ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_downgrade,ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_member,ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_nudge,ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_plan,ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_restart,ansible_collections.etcdops.etcd.plugins.modules.etcdrestore_plan,ansible_collections.etcdops.etcd.plugins.modules.etcdrestore_transfer,ansible_collections.etcdops.etcd.plugins.modules.kube_apply,ansible_collections.etcdops.etcd.plugins.modules.kube_delete
+    WARM_RUNNER_PRELOAD=ansible_collections.etcdops.etcd.plugins.modules \
+    WARM_RUNNER_TRUSTED=ansible.builtin.include_tasks,requeue_after,ansible_collections.etcdops.etcd.plugins.modules
 
 # The entry point is that of the base: tini, and ansible-operator with ./watches.yaml.
 WORKDIR /opt/ansible

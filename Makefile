@@ -101,14 +101,19 @@ bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
 	@tools/deploy
 	@$(PYTHON) -m benchmarks $(MEASURE)
 
+.PHONY: generate
+generate: setup ## Write the generated pages of docs/
+	@$(PYTHON) -m tools.generate
+
 .PHONY: lock
-lock: setup ## Update the lock files in requirements/
-	@for name in runtime dev; do \
+lock: setup ## Renew the lock files in requirements/
+	@for name in runtime dev go; do \
 	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; \
 	done
 
 .PHONY: clean
-clean: setup ## Remove the sandbox and the files built in the checkout (the cache is kept)
+clean: setup ## Remove the sandboxes and what the checkout has made (the cache stays)
 	@$(PYTHON) -m sandbox down
+	@ETCDOPS_SANDBOX=2 $(PYTHON) -m sandbox down
 	@rm -rf .build .mypy_cache .pytest_cache .ruff_cache artifacts

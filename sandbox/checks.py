@@ -67,15 +67,16 @@ def network() -> None:
         raise SandboxError(f"An interface {layout.UPLINK} exists already. Remove it (ip link delete {layout.UPLINK}).")
     routes = [route["dst"] for route in json.loads(run(["ip", "-json", "-4", "route"]))]
     if taken := overlapping(routes):
-        raise SandboxError(
-            f"This machine has a route to {taken} in {layout.RANGE}, which the sandbox needs. Remove that route."
-        )
+        raise SandboxError(f"This machine already has a route to {taken}, which overlaps a network of the sandbox.")
 
 
 def overlapping(routes: list[str]) -> str | None:
-    """The first route into the sandbox's range."""
+    """The first route that overlaps a network of the sandbox."""
     for route in routes:
-        if route != "default" and IPv4Network(layout.RANGE).overlaps(ip_network(route, strict=False)):
+        if route == "default":
+            continue
+        target = ip_network(route, strict=False)
+        if isinstance(target, IPv4Network) and any(target.overlaps(each) for each in layout.networks().all):
             return route
     return None
 

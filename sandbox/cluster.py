@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import cgroups, checks, configs, host, images, layout, network, parts, pki
+from . import cgroups, checks, configs, host, layout, network, parts, pki
 from .errors import SandboxError
+from .images import preloaded
 from .init import Spec
 from .layout import Host
-from .run import run, say, wait_for
+from .run import locked, run, say, wait_for
 
 # The kubelet sets these for the whole machine; `down` resets them.
 KUBELET_SYSCTLS = (
@@ -38,10 +39,10 @@ class Record:
         (layout.STATE / "record.json").write_text(json.dumps(asdict(self)))
 
 
-def record() -> Record | None:
-    """The record of the existing sandbox, complete or not."""
+def record(state: Path = layout.STATE) -> Record | None:
+    """The record of a sandbox, complete or not; None without one."""
     try:
-        return Record(**json.loads((layout.STATE / "record.json").read_text()))
+        return Record(**json.loads((state / "record.json").read_text()))
     except FileNotFoundError:
         return None
 
@@ -50,7 +51,7 @@ def prepare() -> None:
     """Install and build what `up` needs and the cache keeps: packages, programs, images."""
     checks.packages()
     parts.build_all()
-    images.default_archives()
+    preloaded.archives()
 
 
 def up(count: int) -> None:
@@ -60,7 +61,7 @@ def up(count: int) -> None:
     checks.root()
     checks.kernel()
     checks.disk()
-    with parts.locked(layout.cache_dir() / "sandbox.lock"):
+    with locked(layout.lock()):
         if there := record():
             if there.nodes == count and all(host_state(each) == "running" for each in layout.hosts(count)):
                 say(f"the sandbox is up already, with {count} nodes")
@@ -80,7 +81,7 @@ def up(count: int) -> None:
 def down() -> None:
     """Remove the sandbox and everything it created, except the cache."""
     checks.root()
-    with parts.locked(layout.cache_dir() / "sandbox.lock"):
+    with locked(layout.lock()):
         _remove()
     say("the sandbox is down")
 
@@ -88,8 +89,8 @@ def down() -> None:
 def _start(count: int) -> None:
     say(f"starting a control plane and {count} nodes")
     layout.STATE.mkdir(mode=0o755)
-    sysctls = {name: Path("/proc/sys", name).read_text().strip() for name in KUBELET_SYSCTLS}
-    archives = [str(path) for path in images.default_archives()]
+    sysctls = _sysctls()
+    archives = [str(path) for path in preloaded.archives()]
     Record(count, sysctls, archives).save()
     _write_credentials(count)
     (layout.STATE / "bin").mkdir()
@@ -114,6 +115,19 @@ def _start(count: int) -> None:
         for start in starts:
             start.result()
         wait_for("every node to be Ready", lambda: ready_nodes() == count, timeout=120)
+
+
+def _sysctls() -> dict[str, str]:
+    """The machine's settings before the first sandbox changed them."""
+    if other := _other():
+        return other.sysctls
+    return {name: Path("/proc/sys", name).read_text().strip() for name in KUBELET_SYSCTLS}
+
+
+def _other() -> Record | None:
+    """The record of the other sandbox, if it is up."""
+    others = (layout.state(number) for number in layout.NUMBERS if number != layout.NUMBER)
+    return next((found for state in others if (found := record(state))), None)
 
 
 def start_host(each: Host, *, count: int, archives: list[str]) -> None:
@@ -291,7 +305,7 @@ def _remove() -> None:
     # The machine's end of the veth pair disappears with the switch, a moment after its last process.
     wait_for(f"{layout.UPLINK} to disappear", lambda: not Path("/sys/class/net", layout.UPLINK).exists(), timeout=30)
     cgroups.remove()
-    if there is not None:
+    if there is not None and _other() is None:
         for name, value in there.sysctls.items():
             Path("/proc/sys", name).write_text(value)
     shutil.rmtree(layout.STATE)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import SandboxError
@@ -41,3 +43,12 @@ def wait_for(what: str, check: Callable[[], bool], *, timeout: float, every: flo
         if time.monotonic() > end:
             raise SandboxError(f"Timed out after {timeout:.0f} s: waiting for {what}.")
         time.sleep(every)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock, so that two builds of one thing wait for each other."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

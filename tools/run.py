@@ -19,9 +19,9 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import Ku
 from kubernetes.client import ApiClient, ApiException, AppsV1Api, CustomObjectsApi
 
 from benchmarks.profile import settings
-from image import build, recipe
 from sandbox import parts
 from sandbox.errors import SandboxError
+from sandbox.images import operator, recipe
 from sandbox.layout import REPOSITORY
 
 _GROUP, _VERSION = "etcdops.dev", "v1beta1"
@@ -34,7 +34,7 @@ def main() -> int:
         check(ApiClient(config.load()))
         program = _program()
         with tempfile.TemporaryDirectory(prefix="etcdops-run-") as folder:
-            build.install_events_plugin(Path(folder))
+            operator.install_events_plugin(Path(folder))
             return _run([program, *arguments()], environment(os.environ, folder))
     except (SandboxError, KubeError) as error:
         print(f"run: {error}", file=sys.stderr)

@@ -84,9 +84,11 @@ class Plan:
 
 
 def spread(seconds: int, uid: str) -> int:
-    """Jitter of a tenth, stable for each object, so that objects created together do not reconcile together."""
-    tenth = seconds // 10
-    return seconds - tenth + zlib.crc32(uid.encode()) % (2 * tenth + 1)
+    """Jitter, stable for each object, so that objects created together do not reconcile together.
+
+    Up to a tenth earlier and never later: a run of a schedule may be due then.
+    """
+    return seconds - zlib.crc32(uid.encode()) % (seconds // 10 + 1)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tests of the sandbox itself. They use the one sandbox of the machine and leave it up."""
+"""Tests of the sandbox. They run on the sandbox that ETCDOPS_SANDBOX names, and leave it up."""
 
 from __future__ import annotations
 

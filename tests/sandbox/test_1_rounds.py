@@ -13,8 +13,8 @@ from sandbox.errors import SandboxError
 from sandbox.run import run
 
 
-def _processes_in_other_namespaces() -> list[str]:
-    """Processes in another network namespace: every process of the sandbox is in one."""
+def _processes_elsewhere() -> list[str]:
+    """Processes in another network namespace, as all processes of a sandbox are."""
     ours = Path("/proc/self/ns/net").readlink()
     found = []
     for path in Path("/proc").glob("[0-9]*"):
@@ -29,7 +29,7 @@ def _processes_in_other_namespaces() -> list[str]:
 def _machine() -> dict[str, object]:
     """The state of the machine that the sandbox must not change."""
     return {
-        "processes": _processes_in_other_namespaces(),
+        "processes": _processes_elsewhere(),
         "links": sorted(link["ifname"] for link in json.loads(run(["ip", "-json", "link"]))),
         "routes": run(["ip", "route"]),
         "rules": run(["iptables-save"]).splitlines()[1:-1],
@@ -52,14 +52,14 @@ def test_starting_and_removing_three_times_leaves_the_machine_unchanged(capsys: 
         with capsys.disabled():
             print(f"\nround {number}: up in {elapsed:.1f} s", end="")
         assert cluster.ready_nodes() == 3
-        assert _processes_in_other_namespaces() != before["processes"]
+        assert _processes_elsewhere() != before["processes"]
         cluster.up(3)  # again: nothing to do
         cluster.down()
         assert _machine() == before
     cluster.down()  # again: nothing to do
 
 
-def test_failed_start_leaves_the_machine_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sandbox_that_fails_to_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     before = _machine()
 
     def fail(*_: object) -> None:
@@ -71,7 +71,7 @@ def test_failed_start_leaves_the_machine_unchanged(monkeypatch: pytest.MonkeyPat
     assert _machine() == before
 
 
-def test_existing_interface_is_reported_and_not_changed() -> None:
+def test_existing_interface_is_reported_and_kept() -> None:
     run(["ip", "link", "add", layout.UPLINK, "type", "bridge"])
     try:
         with pytest.raises(SandboxError, match=f"{layout.UPLINK} exists already"):
@@ -82,7 +82,7 @@ def test_existing_interface_is_reported_and_not_changed() -> None:
 
 
 def test_dead_sandbox_is_replaced() -> None:
-    """As after a power failure: the files exist, the processes do not."""
+    """As after the machine lost power: the files are there, the processes are not."""
     cluster.up(1)
     for each in layout.hosts(1):
         host.stop(each.name)

@@ -13,8 +13,9 @@ import dns.resolver
 import dns.reversename
 import pytest
 
-from sandbox import cluster, collect, images, layout, parts
+from sandbox import cluster, collect, layout, parts
 from sandbox.errors import SandboxError
+from sandbox.images.archive import write_archive
 from sandbox.provisioner import volume_path
 
 from .kube import Namespace, eventually
@@ -117,7 +118,7 @@ def test_cluster_dns_resolves_pods_and_nothing_outside(etcd: Namespace, resolver
 
 
 def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
-    namespace.apply(_pvc("freed"), _pod_with_pvc("uses-freed", "freed"))
+    namespace.apply(_claim("freed"), _pod_with_claim("uses-freed", "freed"))
     _running(namespace, "uses-freed")
     node = namespace.get("pod", "uses-freed")["spec"]["nodeName"]
     path = volume_path(node, namespace.get("pvc", "freed")["spec"]["volumeName"])
@@ -126,9 +127,9 @@ def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
     eventually(lambda: not path.exists(), timeout=20)
 
 
-def test_pvc_is_expanded_only_if_its_storage_class_allows_it(namespace: Namespace) -> None:
-    namespace.apply(_pvc("grows"), _pod_with_pvc("uses-grows", "grows"))
-    namespace.apply(_pvc("fixed", storage_class="standard-fixed"), _pod_with_pvc("uses-fixed", "fixed"))
+def test_pvc_is_expanded_where_its_class_allows_it(namespace: Namespace) -> None:
+    namespace.apply(_claim("grows"), _pod_with_claim("uses-grows", "grows"))
+    namespace.apply(_claim("fixed", storage_class="standard-fixed"), _pod_with_claim("uses-fixed", "fixed"))
     _running(namespace, "uses-grows")
     _running(namespace, "uses-fixed")
     larger = json.dumps({"spec": {"resources": {"requests": {"storage": "128Mi"}}}})
@@ -174,11 +175,11 @@ def test_every_etcd_version_is_loaded(namespace: Namespace, version: str) -> Non
     assert f"etcdutl version: {version}" in namespace.kubectl("logs", name)
 
 
-def test_image_archive_can_be_loaded(namespace: Namespace, tmp_path: Path) -> None:
+def test_image_archive_is_loaded(namespace: Namespace, tmp_path: Path) -> None:
     archive = tmp_path / "own.tar"
     with archive.open("wb") as target:
         programs = {"etcdutl": parts.etcd_binary("3.6.16", "etcdutl")}
-        images.write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
+        write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
     before = cluster.existing()
     cluster.load_everywhere(archive)
     before.save()  # the archive is removed after this test

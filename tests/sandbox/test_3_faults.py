@@ -21,7 +21,7 @@ def _is_ready(name: str) -> bool:
 
 
 def _healthy_members(etcd: Namespace) -> int:
-    """The number of members that report themselves healthy."""
+    """How many members answer linearizable reads."""
     return sum(_is_healthy(pod) for pod in etcd.get("pods", "--selector=app=etcd")["items"])
 
 
@@ -36,7 +36,7 @@ def _is_healthy(pod: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("begin", "end", "state"), [("off", "on", "off"), ("freeze", "thaw", "frozen"), ("cut", "heal", "cut")]
 )
-def test_fault_makes_the_node_not_ready_until_it_ends(etcd: Namespace, begin: str, end: str, state: str) -> None:
+def test_fault_is_observed_and_ends(etcd: Namespace, begin: str, end: str, state: str) -> None:
     node = next(node for node in layout.nodes(3) if node.name == NODE)
     assert _is_ready(NODE)
     faults.ACTIONS[begin](NODE)
@@ -54,6 +54,6 @@ def test_fault_makes_the_node_not_ready_until_it_ends(etcd: Namespace, begin: st
 
 
 @pytest.mark.usefixtures("up")
-def test_unknown_node_is_reported_with_the_existing_ones() -> None:
+def test_unknown_node_is_reported() -> None:
     with pytest.raises(SandboxError, match="There is no node node-9; the nodes are node-1, node-2, node-3"):
         faults.off("node-9")

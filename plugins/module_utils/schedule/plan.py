@@ -36,7 +36,7 @@ class Reason(BaseReason):
         WARNING,
     )
     NEVER_DUE = "NeverDue", "No date matches spec.schedule.", "Correct spec.schedule.", WARNING
-    GONE = "Gone", "The EtcdBackupSchedule does not exist any more.", "", QUIET
+    GONE = "Gone", "The EtcdBackupSchedule is being deleted or does not exist any more.", "", QUIET
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from .object_errors import code_of, explain, request_errors, status_of
 _ATTEMPT = "etcdops-attempt"  # metadata: the upload that an object came from
 _PARTS = 10_000  # the most that S3 takes
 _SMALLEST_PART = 5 << 20  # the least that S3 takes
-_AT_ONCE = 4  # parts being sent; with the one being filled they must fit a Job's memory
+_AT_ONCE = 3  # parts being sent; with the one being filled they must fit a Job's memory, beside ansible-playbook
 _PIECES = 2  # pieces waiting to become parts
 _LOOKS = 3  # how often to look for an object whose upload was not confirmed
 _PIECE = 1 << 20

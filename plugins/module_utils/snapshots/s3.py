@@ -58,7 +58,8 @@ class _Connection:
         from obstore.store import S3Store  # noqa: PLC0415  slow to import, and files don't need it
 
         # "Virtual hosted" to obstore means that the endpoint names the bucket already; ours always does.
-        config: Any = {**self.config, "endpoint": url, "virtual_hosted_style_request": True}
+        # AWS_ENDPOINT_URL_S3 of the environment would override "endpoint".
+        config: Any = {**self.config, "aws_endpoint_url_s3": url, "virtual_hosted_style_request": True}
         client: Any = {
             "connect_timeout": _CONNECTING,
             "read_timeout": _ANSWERING,

@@ -233,6 +233,18 @@ def test_next_member_is_tried_when_one_freezes(
     assert _names(tmp_path) == ["x.db"]
 
 
+def test_store_is_given_by_the_environment(newest: Cluster, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the Job of an EtcdBackup."""
+    options = store.options
+    names = {"endpoint": "AWS_ENDPOINT_URL_S3", "ca_cert": "AWS_CA_BUNDLE"}
+    names |= {"access_key": "AWS_ACCESS_KEY_ID", "secret_key": "AWS_SECRET_ACCESS_KEY"}
+    for option, variable in names.items():
+        monkeypatch.setenv(variable, options.pop(f"s3_{option}"))
+    _save(newest, f"s3://{BUCKET}/by/environment", also={"check": False}, **options)
+    assert store.path("by/environment").exists()
+    assert succeed(etcd_snapshot, dest=f"s3://{BUCKET}/by/environment", state="absent", **options)["changed"]
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
