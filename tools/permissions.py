@@ -63,7 +63,7 @@ def refused(audit: Iterable[dict[str, Any]]) -> list[str]:
     """Requests that were forbidden. A namespace that is being deleted refuses too, but by admission."""
     decision = "authorization.k8s.io/decision"
     forbidden = (r for r in audit if r.get("annotations", {}).get(decision) == "forbid")
-    return sorted({f"{r['verb']} {r['requestURI']}" for r in forbidden if _permission(r) not in DENIED_ON_PURPOSE})
+    return sorted({f"{r['verb']} {r['requestURI']}" for r in forbidden if _permission(r) not in RIGHTLY_REFUSED})
 
 
 def audits() -> Iterator[dict[str, Any]]:

@@ -118,7 +118,7 @@ def test_cluster_dns_resolves_pods_and_nothing_outside(etcd: Namespace, resolver
 
 
 def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
-    namespace.apply(_claim("freed"), _pod_with_claim("uses-freed", "freed"))
+    namespace.apply(_pvc("freed"), _pod_with_pvc("uses-freed", "freed"))
     _running(namespace, "uses-freed")
     node = namespace.get("pod", "uses-freed")["spec"]["nodeName"]
     path = volume_path(node, namespace.get("pvc", "freed")["spec"]["volumeName"])
@@ -128,8 +128,8 @@ def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
 
 
 def test_pvc_is_expanded_where_its_class_allows_it(namespace: Namespace) -> None:
-    namespace.apply(_claim("grows"), _pod_with_claim("uses-grows", "grows"))
-    namespace.apply(_claim("fixed", storage_class="standard-fixed"), _pod_with_claim("uses-fixed", "fixed"))
+    namespace.apply(_pvc("grows"), _pod_with_pvc("uses-grows", "grows"))
+    namespace.apply(_pvc("fixed", storage_class="standard-fixed"), _pod_with_pvc("uses-fixed", "fixed"))
     _running(namespace, "uses-grows")
     _running(namespace, "uses-fixed")
     larger = json.dumps({"spec": {"resources": {"requests": {"storage": "128Mi"}}}})
