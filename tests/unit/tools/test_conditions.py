@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import Backup, ClaimStore, Destination
-from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import Schedule
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup import plan as backup
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup import planner as backup_planner
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import plan as cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import status as cluster_status
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Upgrade
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore import plan as restore
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planner as restore_planner
