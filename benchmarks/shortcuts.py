@@ -26,9 +26,9 @@ from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import KubeError
 
-from image import build
 from sandbox import layout
 from sandbox.errors import SandboxError
+from sandbox.images import operator as operator_image
 from sandbox.run import wait_for
 
 from . import clusters, profile
@@ -89,7 +89,7 @@ def variants(folder: Path) -> list[Variant]:
     """With all shortcuts, and without each of them."""
     packages = folder / "packages"
     packages.mkdir()
-    build.install_events_plugin(packages)
+    operator_image.install_events_plugin(packages)
     dockerfile = (layout.REPOSITORY / "Dockerfile").read_text()
     common = {
         **os.environ,

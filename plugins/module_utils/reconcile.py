@@ -1,108 +1,101 @@
-"""What the modules have in common that look at one object of ours, in a namespace and of a name."""
+"""One reconcile, the same for every kind: parse → observe → plan → report. Acting is the role's part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .kube.client import Kube, KubeError, connect
-from .kube.events import transition
+from .kube.client import Kube, connect
+from .kube.errors import KubeError
+from .kube.events import Event
 from .kube.manifest import Manifest
 from .kube.reporting import report
+from .plan import Plan, spread
+
+# Documented in plugins/doc_fragments/kube.py.
+OPTIONS: dict[str, Any] = {
+    "namespace": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+}
+Status = dict[str, Any]
 
 
 class Declared(Protocol):
-    """What was read from an object of ours."""
+    """A custom resource as its dataclass."""
 
+    @property
+    def uid(self) -> str: ...
     @property
     def deleting(self) -> bool: ...
 
 
-class Seen(Protocol):
-    @property
-    def now(self) -> datetime: ...
-
-
-class Planned(Protocol):
-    @property
-    def phase(self) -> Any: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def warning(self) -> bool: ...
-    @property
-    def create(self) -> tuple[Manifest, ...]: ...
-
-
 D = TypeVar("D", bound=Declared)
-S = TypeVar("S", bound=Seen)
-P = TypeVar("P", bound=Planned)
+S = TypeVar("S")
 
 
-def _silent(_api: Kube, _declared: Any, _plan: Any, _before: dict[str, Any]) -> None:
-    """Most have nobody else to tell."""
+def _transition(_: Any, plan: Plan, before: Status) -> list[Event]:
+    """An event, if the phase or its reason is another than before."""
+    known = {each["reason"] for each in before.get("conditions", [])}
+    if plan.reason.quiet or (before.get("phase") == plan.phase and plan.reason in known):
+        return []
+    return [Event("Warning" if plan.reason.warning else "Normal", str(plan.reason), plan.message)]
+
+
+def _valid(_api: Kube, _observed: Any, plan: Plan) -> Plan:
+    return plan
+
+
+def _silent(_api: Kube, _declared: Any, _plan: Plan, _before: Status) -> None:
+    """Most kinds tell no other object."""
 
 
 @dataclass(frozen=True)
-class Kind(Generic[D, S, P]):
-    """How an object of one kind is read, looked at, decided about and reported on. The last argument is its status."""
+class Kind(Generic[D, S]):
+    """How an object of one kind is parsed, observed, planned and reported. `before` is its status so far."""
 
     name: str
-    read: Callable[[Manifest], D]
-    observe: Callable[[Kube, D, dict[str, Any]], S]
-    plan: Callable[[D, S, dict[str, Any]], P]
-    status: Callable[[D, P, dict[str, Any], datetime], dict[str, Any]]
-    gone: P  # when there is no such object
-    stranded: Callable[[D], P]  # the plan instead, when its namespace goes and nothing new can be made there
-    tell: Callable[[Kube, D, P, dict[str, Any]], None] = _silent  # others, before it is reported
+    parse: Callable[[Manifest], D]
+    observe: Callable[[Kube, D, Status], S]
+    plan: Callable[[D, S, Status], Plan]
+    status: Callable[[D, S, Plan, Status], Status]
+    gone: Callable[[str], Plan]  # the plan when there is no such object
+    abandoned: Callable[[D], Plan] | None = None  # the plan when its namespace is being deleted and takes nothing new
+    events: Callable[[D, Plan, Status], list[Event]] = _transition
+    validate: Callable[[Kube, S, Plan], Plan] = _valid  # by dry run, before it is reported
+    notify: Callable[[Kube, D, Plan, Status], None] = _silent  # other objects, before it is reported
 
 
-def reconcile(kind: Kind[D, S, P], namespace: str, name: str, write: bool) -> tuple[bool, D | None, P]:
-    """Look at one object, decide, and report; whether there was news, what it declares, and the plan."""
+def reconcile(kind: Kind[D, S], namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
+    """Observe one object, plan and report; tells whether there was news, and the plan."""
     api = connect()
     resource = api.get(kind.name, namespace, name)
-    if resource is None:
-        return False, None, kind.gone
-    declared = kind.read(resource)
-    before: dict[str, Any] = resource.get("status", {})
-    seen = kind.observe(api, declared, before)
-    plan = kind.plan(declared, seen, before)
-    if declared.deleting and plan.create and api.takes_nothing_new(plan.create[0]):
-        plan = kind.stranded(declared)
+    if resource is None:  # deleted in the meantime
+        return False, kind.gone(name)
+    declared, before = kind.parse(resource), resource.get("status", {})
+    observed = kind.observe(api, declared, before)
+    plan = kind.validate(api, observed, kind.plan(declared, observed, before))
+    if kind.abandoned and declared.deleting and _takes_nothing_new(api, plan):
+        plan = kind.abandoned(declared)
     if write:
-        kind.tell(api, declared, plan, before)
-    after = kind.status(declared, plan, before, seen.now)
-    news = transition(before, str(plan.phase), plan.reason, plan.message, warning=plan.warning)
-    return report(api, resource, after, news, write=write), declared, plan
+        kind.notify(api, declared, plan, before)
+    after = kind.status(declared, observed, plan, before)
+    changed = report(api, resource, after, kind.events(declared, plan, before), write=write)
+    return changed, replace(plan, requeue=spread(plan.requeue, declared.uid))
 
 
-def run(work: Callable[[str, str, bool], dict[str, Any]]) -> None:
-    """Do the work of a module (namespace, name, whether to write) and end it with what that returns."""
-    module = AnsibleModule(
-        argument_spec={"namespace": {"type": "str", "required": True}, "name": {"type": "str", "required": True}},
-        supports_check_mode=True,
-    )
+def _takes_nothing_new(api: Kube, plan: Plan) -> bool:
+    created = plan.action.creates if plan.action else ()
+    return bool(created) and api.takes_nothing_new(created[0])
+
+
+def run(kind: Kind[D, S]) -> None:
+    """The whole module of a kind: reconcile one object and return the plan."""
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
     try:
-        result = work(module.params["namespace"], module.params["name"], not module.check_mode)
+        changed, plan = reconcile(kind, module.params["namespace"], module.params["name"], write=not module.check_mode)
     except KubeError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(**result)
-
-
-def planned(changed: bool, plan: Any, *names: str) -> dict[str, Any]:
-    """What every plan is returned with, and what else it has under these names."""
-    found = {name: getattr(plan, name) for name in names}
-    return {
-        "changed": changed,
-        "step": str(plan.step),
-        "phase": str(plan.phase),
-        "message": plan.message,
-        "requeue": f"{plan.requeue}s",
-        **{name: list(value) if isinstance(value, tuple) else value for name, value in found.items()},
-    }
+    module.exit_json(changed=changed, **plan.as_result())

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_cluster_info
-short_description: Tell how an etcd cluster is
+short_description: Report the state of an etcd cluster
 version_added: "0.1.0"
 description:
-  - Asks all members at once and returns who they are, who leads, who is well, their versions, sizes and alarms.
-  - A member that does not answer is part of the result. The module fails when nobody answers, unless O(required=false),
-    and when the endpoints are not of one cluster.
+  - Asks all members concurrently and returns the member list, the leader, and each member's health, version, sizes and
+    alarms.
+  - A member that does not answer is part of the result. The module fails when no voter answers, unless
+    O(required=false), and when the endpoints are not of one cluster.
 options:
   discover:
     description:
@@ -43,16 +44,16 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Look at the etcd on this machine
+- name: Report the state of the etcd on this machine
   etcdops.etcd.etcd_cluster_info:
   register: etcd
 
-- name: Stop if a voter is down
+- name: Fail if a member is not healthy
   ansible.builtin.assert:
     that: etcd.members | rejectattr('healthy') | length == 0
     fail_msg: "{{ etcd.members | rejectattr('healthy') | map(attribute='error') | join(', ') }}"
 
-- name: Look at a cluster with TLS, as a user
+- name: Report the state of a cluster with TLS, as a user
   etcdops.etcd.etcd_cluster_info:
     endpoints:
       - https://10.0.0.1:2379
@@ -73,8 +74,8 @@ available:
   sample: true
 quorum:
   description:
-    - Whether the cluster can agree on anything.
-    - If not, RV(members) is the view of the member that knows most.
+    - Whether the cluster has quorum.
+    - If not, RV(members) is the view of the most advanced member.
   returned: always
   type: bool
   sample: true
@@ -121,12 +122,12 @@ members:
       type: str
       sample: ""
     peer_urls:
-      description: Where the other members find it.
+      description: The URLs that the other members use.
       type: list
       elements: str
       sample: ["http://10.0.0.1:2380"]
     client_urls:
-      description: Where it tells clients to find it.
+      description: The URLs that it advertises to clients.
       type: list
       elements: str
       sample: ["http://10.0.0.1:2379"]
@@ -178,7 +179,7 @@ alarms:
       type: str
       sample: NOSPACE
 endpoints:
-  description: What became of each URL that was asked.
+  description: The result for each URL that was asked.
   returned: always
   type: list
   elements: dict
@@ -197,16 +198,10 @@ endpoints:
       sample: ""
 """
 
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, member_result, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import (
-    Connection,
-    Look,
-    NoAnswer,
-    Seen,
-    Survey,
-    survey,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Answer, ClusterView, MemberView, look
 
 _FROM_STATUS = (
     "version",
@@ -229,43 +224,39 @@ def main() -> None:
     params = module.params
 
     def work(connection: Connection) -> Result:
-        try:
-            return _result(survey(connection, params["endpoints"], discover=params["discover"]))
-        except NoAnswer as nothing:
-            if params["required"]:
-                raise
-            return _result(Survey(0, False, 0, (), (), nothing.found))
+        view = look(connection, params["endpoints"], discover=params["discover"])
+        return _result(view.require_members() if params["required"] else view)
 
     run(module, work)
 
 
-def _result(found: Survey) -> Result:
-    members = [_member(seen, found.leader_id) for seen in found.members]
+def _result(view: ClusterView) -> Result:
+    members = [_member(one, view.leader_id) for one in view.members]
     return {
         "changed": False,
         "available": bool(members),
-        "quorum": found.quorum,
-        "cluster_id": f"{found.cluster_id:x}" if members else "",
+        "quorum": view.quorum,
+        "cluster_id": f"{view.cluster_id:x}" if members else "",
         "leader": next((member["name"] or member["id"] for member in members if member["role"] == "leader"), ""),
         "members": sorted(members, key=lambda member: (member["name"], member["id"])),
-        "alarms": [{"member": f"{alarm.member_id:x}", "alarm": alarm.alarm} for alarm in found.alarms],
-        "endpoints": [_endpoint(url, answer) for url, answer in found.endpoints.items()],
+        "alarms": [{"member": f"{alarm.member_id:x}", "alarm": alarm.alarm} for alarm in view.alarms],
+        "endpoints": [_endpoint(url, answer) for url, answer in view.answers.items()],
     }
 
 
-def _member(seen: Seen, leader_id: int) -> Result:
-    role = "learner" if seen.member.is_learner else "leader" if seen.member.id == leader_id else "voter"
+def _member(one: MemberView, leader_id: int) -> Result:
+    role = "learner" if one.member.is_learner else "leader" if one.member.id == leader_id else "voter"
     return {
-        **member_result(seen.member),
+        **member_result(one.member),
         "role": role,
-        "healthy": seen.healthy,
-        "error": seen.error,
-        "alarms": list(seen.alarms),
-        **{name: getattr(seen.status, name, None) for name in _FROM_STATUS},
+        "healthy": one.healthy,
+        "error": one.error,
+        "alarms": list(one.alarms),
+        **{name: getattr(one.status, name, None) for name in _FROM_STATUS},
     }
 
 
-def _endpoint(url: str, answer: Look | EtcdError) -> Result:
+def _endpoint(url: str, answer: Answer | EtcdError) -> Result:
     if isinstance(answer, EtcdError):
         return {"url": url, "member": None, "error": answer.message}
     return {"url": url, "member": f"{answer.status.member_id:x}", "error": answer.error}

@@ -8,20 +8,20 @@ DOCUMENTATION = r"""
 module: etcd_leader
 short_description: Move the leadership of an etcd cluster
 description:
-  - Has a certain member lead, or has it follow, so that it can be restarted or removed without an election.
-  - Leadership goes to a healthy voter only, and takes a moment in which no write is lost.
+  - Makes a member the leader, or a follower, so that it can be restarted or removed without an election.
+  - Leadership only moves to a healthy voter in sync. No acknowledged write is lost.
 author: The etcdops authors
 options:
   name:
-    description: The name of the member that is meant.
+    description: The name of the member.
     type: str
   id:
     description: Its ID in hexadecimal, as C(etcdctl member list) writes it.
     type: str
   state:
     description:
-      - V(leader) has the member lead.
-      - V(follower) has any other lead, the one that knows most, if the member leads now.
+      - V(leader) moves leadership to the member.
+      - V(follower) moves leadership to the most advanced other voter, if the member leads now.
     type: str
     choices: [leader, follower]
     default: leader
@@ -37,7 +37,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Have another member lead before m1 is restarted
+- name: Move leadership away from m1 before it is restarted
   etcdops.etcd.etcd_leader:
     endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
     name: m1
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 leader:
-  description: The member that leads then.
+  description: The leader afterwards.
   returned: success
   type: dict
   contains:
@@ -66,15 +66,13 @@ code:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
-    FAILED_PRECONDITION,
-    UNAVAILABLE,
-    EtcdError,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import FAILED_PRECONDITION, EtcdError
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.leadership import move_leader, successor
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Wanted, display_name, find, member_id
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import best_heir, hand_over
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, Seen, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.rollout import voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, MemberView, look
 
 
 def main() -> None:
@@ -90,42 +88,41 @@ def main() -> None:
 
 
 def _work(module: AnsibleModule, connection: Connection) -> Result:
-    found = survey(connection, module.params["endpoints"])
-    if not found.quorum or not found.leader_id:
-        raise EtcdError(UNAVAILABLE, "the cluster has no leader; bring its voters back first")
-    meant = _meant(found, module.params["name"], module.params["id"])
-    leads = next(seen for seen in found.members if seen.member.id == found.leader_id)
-    heir = _heir(found, meant, module.params["state"])
-    if heir is not None and not module.check_mode:
-        hand_over(connection, found, heir.member)
-    leader = heir or leads
+    view = look(connection, module.params["endpoints"]).require_members().require_leader()
+    chosen = _chosen(view, module.params["name"], module.params["id"])
+    current = next(one for one in view.members if one.member.id == view.leader_id)
+    transferee = _transferee(view, chosen, module.params["state"])
+    if transferee is not None and not module.check_mode:
+        move_leader(connection, view, transferee.member.id)
+    leader = transferee or current
     return {
-        "changed": heir is not None,
+        "changed": transferee is not None,
         "leader": {"id": f"{leader.member.id:x}", "name": leader.member.name},
-        "diff": {"before": {"leader": leads.member.name}, "after": {"leader": leader.member.name}},
+        "diff": {"before": {"leader": current.member.name}, "after": {"leader": leader.member.name}},
     }
 
 
-def _meant(found: Survey, name: str | None, text: str | None) -> Seen:
-    member = find(Wanted("present", member_id(text), name), [seen.member for seen in found.members])
+def _chosen(view: ClusterView, name: str | None, text: str | None) -> MemberView:
+    member = find(Wanted("present", member_id(text), name), [one.member for one in view.members])
     if member is None:
-        known = ", ".join(display_name(seen.member) for seen in found.members)
+        known = ", ".join(display_name(one.member) for one in view.members)
         raise EtcdError(FAILED_PRECONDITION, f"there is no member {name or text}; there are {known}")
-    return next(seen for seen in found.members if seen.member == member)
+    return next(one for one in view.members if one.member == member)
 
 
-def _heir(found: Survey, meant: Seen, state: str) -> Seen | None:
-    """Who is to lead; None when all is as wanted."""
-    leads = meant.member.id == found.leader_id
+def _transferee(view: ClusterView, chosen: MemberView, state: str) -> MemberView | None:
+    """Who is to lead; None when it does already."""
+    leads = chosen.member.id == view.leader_id
     if (state == "leader") == leads:
         return None
-    heir = meant if state == "leader" else best_heir(found)
-    if heir is None:
+    best = successor(voters(view), view.leader_id)
+    found = chosen if state == "leader" else (view.find(best.id) if best else None)
+    if found is None:
         raise EtcdError(FAILED_PRECONDITION, "there is no other healthy voter to lead")
-    if heir.member.is_learner or not heir.healthy:
-        why = "it is a learner" if heir.member.is_learner else heir.error
-        raise EtcdError(FAILED_PRECONDITION, f"{display_name(heir.member)} can't lead: {why}")
-    return heir
+    if found.member.is_learner or not found.healthy:
+        why = "it is a learner" if found.member.is_learner else found.error
+        raise EtcdError(FAILED_PRECONDITION, f"{display_name(found.member)} can't lead: {why}")
+    return found
 
 
 if __name__ == "__main__":

@@ -8,33 +8,33 @@ DOCUMENTATION = r"""
 module: etcd_upgrade
 short_description: Plan and check the next step of an upgrade of etcd
 description:
-  - Tells whether a cluster can go to another version of etcd from what its members really run, who is to restart next,
-    and whether that is safe now. Programs are not replaced and nothing is restarted by this module.
-  - Allowed are later patches and the next minor version, as etcd's maintainers say, and back to the version before as
-    long as one member has not moved.
+  - Reports whether a cluster can move to another etcd version from what its members run, which member restarts next,
+    and whether that is safe now. This module replaces no program and restarts nothing.
+  - Allowed are later patches and the next minor version, as etcd's maintainers support them, and the previous version
+    while one member has not moved.
   - The playbook C(etcdops.etcd.etcd_upgrade) is an example for etcd on plain machines.
 author: The etcdops authors
 options:
   version:
-    description: The version to go to, such as V(3.6.16).
+    description: The target version, such as V(3.6.16).
     type: str
     required: true
   state:
     description:
-      - V(planned) only looks.
-      - V(prepared) has etcd ready before the first member restarts with the version, and waits until it is. To go down
-        by a minor version, a downgrade is enabled. To go to 3.7, members drop from their logs what 3.5 has written
-        there, because 3.7 can't read it; for that, a downgrade is enabled and called off again.
-      - V(ready) has O(member) ready to be stopped, which only changes who leads. It is RV(ready) only if no other voter
-        would be missed then.
+      - V(planned) only reports.
+      - V(prepared) prepares etcd before the first member restarts, and waits until it is done. For an older minor
+        version, it enables a downgrade. For 3.7, members drop log entries that 3.5 wrote, because 3.7 can't read them;
+        for that it enables a downgrade and cancels it again.
+      - V(ready) prepares O(member) to be stopped, which only moves leadership. It is RV(ready) only if all other voters
+        are healthy and in sync.
     type: str
     choices: [planned, prepared, ready]
     default: planned
   member:
-    description: The name of the member that is about to be stopped, for O(state=ready); the next one if left out.
+    description: The member that is about to be stopped, for O(state=ready); by default the next one.
     type: str
   allow_downgrade:
-    description: Whether the cluster may go down, by one minor version at most, when every member has left the version.
+    description: Whether the cluster may go down by one minor version when every member has left that version.
     type: bool
     default: false
 attributes:
@@ -49,13 +49,13 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Can it be upgraded, and who is next?
+- name: Report whether it can be upgraded, and which member is next
   etcdops.etcd.etcd_upgrade:
     endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
     version: 3.6.16
   register: upgrade
 
-- name: Have it ready to be stopped
+- name: Prepare a member to be stopped
   etcdops.etcd.etcd_upgrade:
     endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
     version: 3.6.16
@@ -76,19 +76,19 @@ waits:
   description: Why not.
   returned: success
   type: str
-  sample: "m1 is not restarted: m2 does not serve"
+  sample: "m1 is not restarted: m2 is not healthy"
 done:
-  description: Whether every voter runs the version and the cluster has agreed on it.
+  description: Whether every voter runs the version and the cluster version followed.
   returned: success
   type: bool
 order:
-  description: Who has yet to restart, by name and in this order, the leader last.
+  description: The members that have yet to restart, in this order, the leader last.
   returned: success
   type: list
   elements: str
   sample: [m2, m1, m0]
 cluster_version:
-  description: The version that the members agree on.
+  description: The cluster version that the members agreed on.
   returned: success
   type: str
   sample: 3.5.0
@@ -103,17 +103,17 @@ members:
       type: str
       sample: m1
     version:
-      description: What it runs; empty when it does not answer.
+      description: The version that it runs; empty when it does not answer.
       type: str
       sample: 3.5.35
     healthy:
-      description: Whether it serves.
+      description: Whether it is healthy.
       type: bool
     leader:
       description: Whether it leads.
       type: bool
     done:
-      description: Whether it runs the version and serves.
+      description: Whether it runs the version and is healthy.
       type: bool
 code:
   description: The gRPC code of the refusal, for example 9 (failed precondition) or 14 (unavailable).
@@ -125,21 +125,22 @@ code:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
     FAILED_PRECONDITION,
     INVALID_ARGUMENT,
     UNAVAILABLE,
     EtcdError,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import on_any
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.leadership import move_leader
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.maintenance import set_downgrade
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import downgrade, hand_over
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.upgrade import Outlook, outlook, voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.rollout import transferee, voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.upgrade import Outlook, outlook
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Connection, Survey, survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, look
 
-_PATIENCE = 60.0  # seconds for etcd to get ready; it looks every 4
+_PATIENCE = 60.0  # seconds for etcd to prepare; it checks every 4
 
 
 def main() -> None:
@@ -156,18 +157,18 @@ def main() -> None:
 
 def _work(module: AnsibleModule, connection: Connection) -> Result:
     _checked(module.params["version"])
-    found, ahead = _look(module, connection)
+    view, ahead = _look(module, connection)
     if ahead.refused:
         raise EtcdError(FAILED_PRECONDITION, ahead.refused)
     changed = False
     match module.params["state"]:
         case "prepared":
-            changed = _prepare(module, connection, found, ahead)
+            changed = _prepare(module, connection, view, ahead)
             if not module.check_mode:
-                found, ahead = _look(module, connection)
+                view, ahead = _look(module, connection)
         case "ready":
-            return _turn(module, connection, found, ahead)
-    return _result(module, found, ahead, changed=changed, waits=ahead.waits)
+            return _turn(module, connection, view, ahead)
+    return _result(module, view, ahead, changed=changed, waits=ahead.waits)
 
 
 def _checked(version: str) -> None:
@@ -177,89 +178,77 @@ def _checked(version: str) -> None:
         raise EtcdError(INVALID_ARGUMENT, str(error)) from error
 
 
-def _look(module: AnsibleModule, connection: Connection) -> tuple[Survey, Outlook]:
-    found = survey(connection, module.params["endpoints"])
-    if not found.quorum or not found.leader_id:
-        raise EtcdError(UNAVAILABLE, "the cluster has no leader; bring its voters back first")
-    wanted = module.params["version"]
-    return found, outlook(
-        found, wanted, _cluster_version(connection, found), allow_downgrade=module.params["allow_downgrade"]
-    )
+def _look(module: AnsibleModule, connection: Connection) -> tuple[ClusterView, Outlook]:
+    view = look(connection, module.params["endpoints"]).require_members().require_leader()
+    return view, outlook(view, module.params["version"], allow_downgrade=module.params["allow_downgrade"])
 
 
-def _cluster_version(connection: Connection, found: Survey) -> str:
-    return on_any([connection.client(url) for url in found.voter_urls], lambda client: client.cluster_version())
-
-
-def _turn(module: AnsibleModule, connection: Connection, found: Survey, ahead: Outlook) -> Result:
-    """Is it the member's turn, and may it be stopped?"""
+def _turn(module: AnsibleModule, connection: Connection, view: ClusterView, ahead: Outlook) -> Result:
+    """Whether the member may be stopped now."""
     name = module.params["member"] or (ahead.order[0] if ahead.order else "")
     waits, changed = ahead.waits, False
-    asked = voters(found, module.params["version"])
+    asked = voters(view, module.params["version"])
     if name and name not in [voter.name for voter in asked]:
         raise EtcdError(INVALID_ARGUMENT, f"there is no voter {name}; there are {', '.join(v.name for v in asked)}")
     if ahead.downgrade:
-        waits = f"etcd is not ready for {ahead.downgrade} yet: use state=prepared first"
+        waits = f"the downgrade to {ahead.downgrade} is not enabled: use state=prepared first"
     try:
-        heir = rollout.gate(asked, name) if name and not waits else None
-    except ValueError as error:
-        waits, heir = str(error), None
-    if heir:
+        next_leader = transferee(asked, name) if name and not waits else None
+    except EtcdError as error:
+        waits, next_leader = str(error), None
+    if next_leader:
         changed = True
         if not module.check_mode:
-            hand_over(connection, found, next(seen.member for seen in found.members if seen.member.id == heir.id))
-            found, ahead = _look(module, connection)
-    return _result(module, found, ahead, changed=changed, waits=waits)
+            move_leader(connection, view, next_leader.id)
+            view, ahead = _look(module, connection)
+    return _result(module, view, ahead, changed=changed, waits=waits)
 
 
-def _prepare(module: AnsibleModule, connection: Connection, found: Survey, ahead: Outlook) -> bool:
-    """Tells whether something had to be done."""
+def _prepare(module: AnsibleModule, connection: Connection, view: ClusterView, ahead: Outlook) -> bool:
+    """Prepare etcd; tells whether anything was to be done."""
     wanted = ahead.downgrade or ahead.old_log
     if not wanted:
         return False
     if ahead.waits:
-        raise EtcdError(FAILED_PRECONDITION, f"it is not the moment: {ahead.waits}")
+        raise EtcdError(FAILED_PRECONDITION, f"etcd can't be prepared now: {ahead.waits}")
     if module.check_mode:
         return True
-    # What they agree on by themselves; not what they do now, if an earlier try was cut short.
-    oldest = min((seen.status.version for seen in found.members if seen.status), key=parse)
+    # The cluster version without a pending downgrade, also if an earlier try was interrupted.
+    oldest = min((one.version for one in view.members if one.version), key=parse)
     before = ".".join(oldest.split(".")[:2])
-    downgrade(connection, found, wanted)
+    set_downgrade(connection, view, wanted)
     _until(module, connection, wanted)
     if ahead.old_log and not ahead.downgrade:
-        downgrade(connection, survey(connection, module.params["endpoints"]), "")
+        set_downgrade(connection, look(connection, module.params["endpoints"]).require_members(), "")
         _until(module, connection, before)
     return True
 
 
 def _until(module: AnsibleModule, connection: Connection, series: str) -> None:
-    """Wait until every member has agreed on that minor version, and its data is such that this can read it."""
+    """Wait until the cluster version and every storage version are of that minor version."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        found = survey(connection, module.params["endpoints"])
-        seen = [one for one in found.members if not one.member.is_learner]
-        if not seen or not all(one.healthy for one in seen):  # who is away has not heard of it
-            time.sleep(0.5)
-            continue
-        agreed = {connection.client(one.url).cluster_version() for one in seen}
-        stored = {one.status.storage_version for one in seen if one.status and one.status.storage_version}
-        if all(version.startswith(f"{series}.") for version in agreed | stored):
+        voting = look(connection, module.params["endpoints"]).voters
+        agreed = {one.cluster_version for one in voting}
+        stored = {one.status.storage_version for one in voting if one.status and one.status.storage_version}
+        healthy = bool(voting) and all(one.healthy for one in voting)
+        if healthy and all(version.startswith(f"{series}.") for version in agreed | stored):
             return
         time.sleep(0.5)
-    raise EtcdError(UNAVAILABLE, f"etcd did not agree on {series} within {_PATIENCE:g} s; is every member well?")
+    raise EtcdError(UNAVAILABLE, f"etcd did not agree on {series} within {_PATIENCE:g} s; is every member healthy?")
 
 
-def _result(module: AnsibleModule, found: Survey, ahead: Outlook, *, changed: bool, waits: str) -> Result:
+def _result(module: AnsibleModule, view: ClusterView, ahead: Outlook, *, changed: bool, waits: str) -> Result:
     wanted = module.params["version"]
     members = [
         {
-            "name": seen.member.name,
-            "version": seen.status.version if seen.status else "",
-            "healthy": bool(seen.healthy),
-            "leader": seen.member.id == found.leader_id,
-            "done": bool(seen.healthy and seen.status and seen.status.version == wanted),
+            "name": one.member.name,
+            "version": one.status.version if one.status else "",
+            "healthy": bool(one.healthy),
+            "leader": one.member.id == view.leader_id,
+            "done": bool(one.healthy and one.status and one.status.version == wanted),
         }
-        for seen in found.members
+        for one in view.members
     ]
     return {
         "changed": changed,

@@ -59,12 +59,12 @@ def _issue(namespace: str, name: str, *, write: bool) -> list[str]:
     resource = api.get("EtcdCluster", namespace, name)
     if resource is None:
         return []
-    cluster = spec.read(resource)
+    cluster = spec.parse(resource)
     now, domain = datetime.now(UTC), secrets.cluster_domain()
     names = secrets.secret_names(cluster)
     answers = api.read([kube.Asked("Secret", namespace, each) for each in names])
     found = {each: next(iter(answer), None) for each, answer in zip(names, answers, strict=True)}
-    state = secrets.check(cluster, found, domain, now)
+    state = secrets.check(cluster, found, now, domain)
     wanted = [*state.missing, *state.due]
     if not write or cluster.tls.mode != "Managed":
         return wanted

@@ -1,20 +1,20 @@
 #!/usr/bin/python
 # Apache License 2.0 (see LICENSE)
-"""Has the members of an EtcdCluster get ready for an older version."""
+"""Enable or cancel a downgrade of an EtcdCluster."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcdcluster_downgrade
-short_description: Have the members of an EtcdCluster get ready for an older minor version
+short_description: Enable or cancel a downgrade of an EtcdCluster
 description:
-  - Enables a downgrade through etcd's own API, or calls it off. Members then bring their data to a form that the older
-    version can read; which of them restarts with it, and when, is for others to say.
-  - That it can't be done now is no failure; RV(refused) says why, and the operator looks again.
+  - Enables a downgrade through etcd's API, or cancels it. Members then convert their data so that the older version can
+    read it. No member restarts.
+  - A request that etcd refuses now is not a failure. RV(refused) says why, and the next reconcile decides again.
 author: The etcdops authors
 options:
   version:
-    description: The minor version, such as 3.5; empty to call it off.
+    description: The minor version, such as 3.5; empty to cancel.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -23,7 +23,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Get ready for 3.5
+- name: Prepare for 3.5
   etcdops.etcd.etcdcluster_downgrade:
     namespace: default
     name: example
@@ -32,26 +32,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 refused:
-  description: Why it was not done; empty when it was, or needed not be.
+  description: Why it was not done; empty when it was done or not needed.
   type: str
   returned: always
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting as reach
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import downgrade
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**reach.OPTIONS, "version": {"type": "str", "default": ""}},
+        argument_spec={**acting.OPTIONS, "version": {"type": "str", "default": ""}},
         supports_check_mode=True,
     )
-
-    def tell(to: reach.Reached) -> bool:
-        return downgrade(to.connection, to.found, module.params["version"], dry_run=module.check_mode)
-
-    reach.end(module, tell)
+    version = module.params["version"]
+    acting.run(module, lambda live: acting.set_downgrade(live, version, dry_run=module.check_mode))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python
 # Apache License 2.0 (see LICENSE)
-"""One change of an EtcdCluster's membership."""
+"""One change of an EtcdCluster's membership, fenced by what etcd answers now."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ DOCUMENTATION = r"""
 module: etcdcluster_member
 short_description: Add, promote or remove a member of an EtcdCluster
 description:
-  - Asks the members of the cluster again before it changes anything, and makes no change that would cost the cluster
-    its quorum. A member that leads hands leadership over before it is removed.
-  - That a change can't be made now is no failure; RV(refused) says why, and the operator looks again.
+  - Asks the members again immediately before the change, and makes none that would cost the cluster its quorum.
+    Leadership moves before a leader is removed.
+  - A change that can't be made now is not a failure. RV(refused) says why, and the next reconcile decides again.
 author: The etcdops authors
 options:
   state:
@@ -40,27 +40,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 refused:
-  description: Why the change was not made; empty when it was, or needed not be.
+  description: Why the change was not made; empty when it was made or not needed.
   type: str
   returned: always
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.api import cluster as spec
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting as reach
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Wanted
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.reconfigure import bring_about
-
-_STATES = {"learner": "present", "voter": "promoted", "absent": "absent"}
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            **reach.OPTIONS,
-            "state": {"type": "str", "choices": list(_STATES), "required": True},
+            **acting.OPTIONS,
+            "state": {"type": "str", "choices": ["learner", "voter", "absent"], "required": True},
             "pod": {"type": "str"},
             "id": {"type": "str"},
         },
@@ -68,20 +61,15 @@ def main() -> None:
         supports_check_mode=True,
     )
 
-    def change(of: reach.Reached) -> bool:
-        wanted = _wanted(of.cluster, module.params)
-        done = bring_about(of.connection, of.found, wanted, dry_run=module.check_mode)
+    def change(live: acting.Live) -> bool:
+        done = acting.change_member(
+            live, module.params["state"], module.params["pod"], module.params["id"], dry_run=module.check_mode
+        )
         if done.warning:
             module.warn(done.warning)
         return done.change is not None
 
-    reach.end(module, change)
-
-
-def _wanted(cluster: spec.Cluster, params: dict[str, Any]) -> Wanted:
-    if params["state"] == "learner":
-        return Wanted("present", peer_urls=(cluster.peer_url(params["pod"]),))
-    return Wanted(_STATES[params["state"]], id=int(params["id"], 16))
+    acting.run(module, change)
 
 
 if __name__ == "__main__":

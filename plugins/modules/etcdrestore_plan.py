@@ -1,16 +1,16 @@
 #!/usr/bin/python
 # Apache License 2.0 (see LICENSE)
-"""The operator's eyes, mind and mouth for an EtcdRestore."""
+"""Observe, plan and report for an EtcdRestore."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcdrestore_plan
-short_description: Look at an EtcdRestore, decide on the next step and say so
+short_description: Observe an EtcdRestore, plan the next action and report it
 description:
-  - Reads the EtcdRestore, its source, its cluster and its Jobs; decides on exactly one step; writes the status and
-    events where they changed.
-  - The step itself is not taken; the role C(etcdrestore) does that.
+  - Reads the EtcdRestore, its Jobs and the EtcdCluster that it restores; plans at most one action; writes the
+    status and events where they changed.
+  - The action itself is taken by the role C(etcdrestore).
 author: The etcdops authors
 extends_documentation_fragment:
   - etcdops.etcd.kube
@@ -18,7 +18,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: What would the operator do next?
+- name: Show what the operator would do next
   etcdops.etcd.etcdrestore_plan:
     namespace: default
     name: example
@@ -27,74 +27,50 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-step:
-  description: The step to take, C(idle) for none.
+phase:
+  description: The phase of the object.
   type: str
   returned: always
-phase:
-  description: The state that the restore is in.
+reason:
+  description: Why it is in this phase, as one word.
   type: str
   returned: always
 message:
   description: Why, for a person.
   type: str
   returned: always
-cluster:
-  description: The EtcdCluster that is restored.
-  type: str
-  returned: always
-create:
-  description: Objects to make in the step.
-  type: list
-  elements: dict
-  returned: always
-annotations:
-  description: Annotations to set on the EtcdCluster in the step.
+action:
+  description: The action to take, with its C(name) and its fields; null for none.
   type: dict
   returned: always
-forget_id:
-  description: Whether the EtcdCluster gets another cluster ID.
-  type: bool
-  returned: always
-delete_jobs:
-  description: Jobs to delete in the step.
-  type: list
-  elements: str
-  returned: always
-release:
-  description: Whether nothing is left to do for a restore that is being deleted.
-  type: bool
-  returned: always
 requeue:
-  description: When to look again, as a Go duration.
+  description: When to reconcile again, as a Go duration.
   type: str
+  returned: always
+finalized:
+  description: Whether nothing is left to do for an object that is being deleted.
+  type: bool
   returned: always
 """
 
-from typing import Any
-
-from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore, read
-from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, planned, reconcile, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planner as restore_planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, run
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planner
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.observe import observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import Phase, Plan, status
+
+KIND = Kind(
+    "EtcdRestore",
+    parse,
+    observe,
+    planner.plan,
+    planner.status,
+    gone=planner.gone,
+    abandoned=planner.abandoned,
+)
 
 
 def main() -> None:
-    run(_reconcile)
-
-
-def _reconcile(namespace: str, name: str, write: bool) -> dict[str, Any]:
-    gone = Plan(Phase.FAILED, "Gone", "The EtcdRestore is gone.", release=True)
-    kind = Kind("EtcdRestore", read, observe, restore_planner.plan, status, gone, stranded=_stranded)
-    changed, restore, plan = reconcile(kind, namespace, name, write)
-    found = planned(changed, plan, "create", "annotations", "forget_id", "delete_jobs", "release")
-    return {"cluster": restore.cluster if restore else "", **found}
-
-
-def _stranded(_: Restore) -> Plan:
-    """The volumes go, too."""
-    return Plan(Phase.FAILED, "Gone", "The namespace is being deleted.", release=True)
+    run(KIND)
 
 
 if __name__ == "__main__":

@@ -30,34 +30,40 @@ secret:
   returned: always
 """
 
-from typing import Any
-
-from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import read
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import parse
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import pki
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
-from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import run
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import OPTIONS
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.jobs import owner, transfer_name
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import transfer as serve
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import transfer
 
 
 def main() -> None:
-    run(_make)
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    try:
+        created, secret = _create(module.params["namespace"], module.params["name"], write=not module.check_mode)
+    except KubeError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=created, secret=secret)
 
 
-def _make(namespace: str, name: str, write: bool) -> dict[str, Any]:
-    api = kube.connect()
+def _create(namespace: str, name: str, *, write: bool) -> tuple[bool, str]:
+    """Whether the Secret was created, and its name."""
+    api = connect()
     resource = api.get("EtcdRestore", namespace, name)
     if resource is None:
-        return {"changed": False, "secret": ""}
-    restore = read(resource)
+        return False, ""
+    restore = parse(resource)
     secret = transfer_name(restore)
     if api.get("Secret", namespace, secret) is not None:
-        return {"changed": False, "secret": secret}
+        return False, secret
     if write:
         meta = {"namespace": namespace, "name": secret, "ownerReferences": [owner(restore)]}
-        data = pki.transfer_data(serve.NAME)
+        data = pki.transfer_data(transfer.NAME)
         api.create({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data})
-    return {"changed": True, "secret": secret}
+    return True, secret
 
 
 if __name__ == "__main__":

@@ -44,8 +44,9 @@ applied:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import effects
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 
 
 def main() -> None:
@@ -60,33 +61,17 @@ def main() -> None:
     applied: list[str] = []
     changed = False
     try:
-        api = kube.connect()
-        existing = [None] * len(objects) if create_only else _existing(api, objects)
+        api = connect()
+        existing = [None] * len(objects) if create_only else effects.existing(api, objects)
         for manifest, before in zip(objects, existing, strict=True):
             if create_only:
                 changed |= api.create(manifest, dry_run=dry_run) is not None
             else:
-                after = api.apply(manifest, dry_run=dry_run)
-                changed |= before is None or _content(before) != _content(after)
+                changed |= effects.apply_object(api, manifest, before, dry_run=dry_run)
             applied.append(f"{manifest['kind']}/{manifest['metadata']['name']}")
-    except kube.KubeError as error:
+    except KubeError as error:
         module.fail_json(msg=str(error), applied=applied)
     module.exit_json(changed=changed, applied=applied)
-
-
-def _existing(api: kube.Kube, objects: list[Manifest]) -> list[Manifest | None]:
-    """Each object as it is now; None where it does not exist."""
-    metas = [(manifest["kind"], manifest["metadata"]) for manifest in objects]
-    asked = [kube.Asked(kind, meta["namespace"], meta["name"]) for kind, meta in metas]
-    return [found[0] if found else None for found in api.read(asked)]
-
-
-def _content(manifest: Manifest) -> Manifest:
-    """What is compared, because a dry run gives no new resourceVersion."""
-    meta = {
-        key: value for key, value in manifest["metadata"].items() if key not in ("managedFields", "resourceVersion")
-    }
-    return {**manifest, "metadata": meta}
 
 
 if __name__ == "__main__":

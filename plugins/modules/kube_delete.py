@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: kube_delete
 short_description: Delete Kubernetes objects
 description:
-  - Deletes objects by name or by label, and does not wait until they are gone.
-  - Only an object that still has the uid that was read is deleted.
+  - Deletes objects by name and uid, by name, or by label, and does not wait until they are gone.
+  - Only an object that still has the given uid, or the uid that was read, is deleted.
 author: The etcdops authors
 options:
   kind:
@@ -26,6 +26,20 @@ options:
     type: list
     elements: str
     default: []
+  objects:
+    description: Objects by name and uid; one that has another uid by now is left alone.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name of the object.
+        type: str
+        required: true
+      uid:
+        description: The uid that it must still have.
+        type: str
+        required: true
   selector:
     description: A label selector; all objects that match are deleted.
     type: str
@@ -47,6 +61,14 @@ EXAMPLES = r"""
     kind: Pod
     namespace: default
     names: [example-0]
+
+- name: Delete exactly this PVC
+  etcdops.etcd.kube_delete:
+    kind: PersistentVolumeClaim
+    namespace: default
+    objects:
+      - name: data-example-0
+        uid: 0b1f3a52-6f6c-4a0b-8f2f-6a1c3f0d9a77
 """
 
 RETURN = r"""
@@ -57,11 +79,12 @@ deleted:
   returned: always
 """
 
-from itertools import chain
-from typing import Literal
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import effects
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Asked, connect
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 
 _KINDS = [
     "ConfigMap",
@@ -74,6 +97,7 @@ _KINDS = [
     "Service",
     "StatefulSet",
 ]
+_REF = {"name": {"type": "str", "required": True}, "uid": {"type": "str", "required": True}}
 
 
 def main() -> None:
@@ -82,29 +106,29 @@ def main() -> None:
             "kind": {"type": "str", "required": True, "choices": _KINDS},
             "namespace": {"type": "str", "required": True},
             "names": {"type": "list", "elements": "str", "default": []},
+            "objects": {"type": "list", "elements": "dict", "default": [], "options": _REF},
             "selector": {"type": "str"},
             "force": {"type": "bool", "default": False},
             "orphan": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
-    kind, namespace, force = module.params["kind"], module.params["namespace"], module.params["force"]
-    how: Literal["", "force", "orphan"] = "force" if force else "orphan" if module.params["orphan"] else ""
-    deleted: list[str] = []
     try:
-        api = kube.connect()
-        asked = [kube.Asked(kind, namespace, name) for name in module.params["names"]]
-        if selector := module.params["selector"]:
-            asked.append(kube.Asked(kind, namespace, selector=selector))
-        for manifest in chain.from_iterable(list(api.read(asked))):
-            meta = manifest["metadata"]
-            if "deletionTimestamp" in meta and not force:
-                continue
-            if module.check_mode or api.delete(kind, namespace, meta["name"], meta["uid"], how):
-                deleted.append(meta["name"])
-    except kube.KubeError as error:
-        module.fail_json(msg=str(error), deleted=deleted)
+        deleted = _delete(module.params, dry_run=module.check_mode)
+    except KubeError as error:
+        module.fail_json(msg=str(error))
     module.exit_json(changed=bool(deleted), deleted=deleted)
+
+
+def _delete(params: dict[str, Any], *, dry_run: bool) -> list[str]:
+    kind, namespace = params["kind"], params["namespace"]
+    how: effects.How = "force" if params["force"] else "orphan" if params["orphan"] else ""
+    asked = [Asked(kind, namespace, name) for name in params["names"]]
+    if params["selector"]:
+        asked.append(Asked(kind, namespace, selector=params["selector"]))
+    api = connect()
+    named = effects.delete_refs(api, Asked(kind, namespace), params["objects"], how, dry_run=dry_run)
+    return named + (effects.delete_found(api, asked, how, dry_run=dry_run) if asked else [])
 
 
 if __name__ == "__main__":

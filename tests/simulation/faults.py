@@ -201,7 +201,7 @@ class Faults:
         if cluster.storage.type == "Persistent" and name not in self.kubernetes.claims and name not in pods:
             self.say(f"a foreign claim: {name}")
             data = Data(0xDEF, 0xDEF000 + self.random.getrandbits(12), 5)
-            self.kubernetes.claims[name] = Claim(name, "uid-of-another", Volume(data))
+            self.kubernetes.claims[name] = Claim(name, "uid-of-another", Volume(data), uid="foreign-claim")
 
     def _is_foreign(self, claim: Claim) -> bool:
         return claim.cluster_uid != self.kubernetes.cluster.uid

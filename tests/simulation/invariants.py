@@ -7,13 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
+    AddLearner,
+    PromoteLearner,
+    RemoveMember,
+    ReplaceMember,
+    RestartMember,
+)
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import template_hash
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Observed
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Plan, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change, quorum
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image, parse
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 
 from .etcd import Etcd, ViolationError
 from .kubernetes import Claim, Kubernetes, Pod
@@ -37,50 +45,54 @@ class Invariants:
 
     # -- a plan, made from what is true at this moment (but for answers that were missed)
 
-    def planned(self, cluster: Cluster, seen: Observed, plan: Plan) -> None:
-        acts = plan.step is not Step.IDLE or plan.remove or plan.add or plan.promote or plan.apply
-        ran = [name for name in plan.delete_pods if (pod := self.kubernetes.pods.get(name)) and pod.started]
-        deletes = plan.delete_claims or ran
+    def planned(self, seen: Situation, plan: Plan) -> None:
+        cluster, action = seen.cluster, plan.action
+        refs = [*getattr(action, "delete_claims", ()), *getattr(action, "delete_pods", ())]
+        started = [ref.name for ref in refs if (pod := self.kubernetes.pods.get(ref.name)) and pod.started]
+        deletes = bool(getattr(action, "delete_claims", ())) or bool(started)
         if cluster.paused:
-            self.check(not acts and not deletes, "paused means hands off", plan)
-        changes = plan.remove or plan.add or plan.promote
-        if seen.cluster_id and not self.etcd.has_quorum:
+            self.check(action is None, "paused means hands off", plan)
+        changes = isinstance(action, AddLearner | ReplaceMember | PromoteLearner | RemoveMember)
+        if seen.observed.memory.cluster_id and not self.etcd.has_quorum:
             self.check(not changes and not deletes, "nothing is deleted or changed without quorum", plan)
-        if plan.restart:
-            self._turn(cluster, plan)
+        if isinstance(action, RestartMember):
+            self._turn(cluster, action)
         if changes:
             self._one_change(cluster, plan)
-        for name in plan.delete_claims:
-            self.check(self._ours(name), "a foreign claim is never deleted", name)
-        if plan.add and (claim := self.kubernetes.claims.get(f"data-{plan.add}")):
+        for ref in getattr(action, "delete_claims", ()):
+            self.check(self._ours(ref.name), "a foreign claim is never deleted", ref)
+        joining = action.pod if isinstance(action, AddLearner | ReplaceMember) else ""
+        if joining and (claim := self.kubernetes.claims.get(f"data-{joining}")):
             self.check(claim.cluster_uid == cluster.uid, "a foreign claim is never adopted", claim)
 
-    def _turn(self, cluster: Cluster, plan: Plan) -> None:
-        """Whose turn is it in a roll? Judged when it is planned."""
+    def _turn(self, cluster: Cluster, restart: RestartMember) -> None:
+        """Whose turn is it in a rollout? Judged when it is planned."""
         leads = next((m for m in self.etcd.voters if m.id == self.etcd.leader), None)
         made = template_hash(self.kubernetes.objects[f"StatefulSet/{cluster.name}"])
         process = self.etcd.process(leads.id) if leads else None
-        if leads is None or leads.name != plan.restart or process is None or not self.etcd.serves(process):
+        if leads is None or leads.name != restart.pod.name or process is None or not self.etcd.serves(process):
             return
         pods = [pod for name in self.etcd.voters if (pod := self.kubernetes.pods.get(name.name))]
         stale = [pod.name for pod in pods if pod.template_hash != made and pod.name != leads.name]
         self.check(not stale, "the leader is the last", (leads.name, stale))
 
     def _one_change(self, cluster: Cluster, plan: Plan) -> None:
-        going, etcd = int(plan.remove, 16) if plan.remove else 0, self.etcd
+        action, etcd = plan.action, self.etcd
+        removed = action.member_id if isinstance(action, ReplaceMember | RemoveMember) else ""
+        joins = isinstance(action, AddLearner | ReplaceMember)
+        going = int(removed, 16) if removed else 0
         unwell = [m for m in etcd.voters if not (process := etcd.process(m.id)) or not etcd.serves(process)]
         learners = [m for m in etcd.members.values() if m.is_learner and m.id != going]
-        self.check(bool(plan.promote) + bool(plan.add) <= 1, "one change at a time", plan)
-        if plan.add or plan.promote:
+        if joins or isinstance(action, PromoteLearner):
             self.check(not [m for m in unwell if m.id != going], "nobody joins while a voter is down", unwell)
-        if plan.add:
+        if joins:
             self.check(not learners, "one learner at a time", learners)
         if going and going in {member.id for member in etcd.voters}:
             down = {member.id for member in unwell}
             self.check(not down or going in down, "no healthy voter is removed while another is down", unwell)
             ordinal = self._ordinal(cluster, etcd.members[going].peer_urls)
             wanted = ordinal is not None and ordinal < cluster.size
-            # In memory nobody can restart, so a new member takes the place.
+            # In memory no member can restart, so a new member takes the slot.
             rolled = cluster.storage.type == "Memory" and plan.phase in (Phase.UPGRADING, Phase.RESTARTING)
             kept = not wanted or rolled
             self.check(kept or self._is_lost(going), "only what is lost is replaced", etcd.members[going])
@@ -98,11 +110,12 @@ class Invariants:
                 return node.state != "up"
         return True
 
-    def ran(self, seen: Observed) -> None:
-        """After a run nobody is open any more who had started before it."""
-        cluster = self.kubernetes.cluster
+    def ran(self, seen: Situation) -> None:
+        """After a run no member is unsealed that had started before it."""
+        cluster, view = self.kubernetes.cluster, seen.observed.view
         files = self.kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
-        for member in seen.members.members if seen.members and seen.cluster_id else ():
+        listed = view.members if view.quorum and seen.observed.memory.cluster_id else ()
+        for member in (one.member for one in listed):
             text = files.get(file_name(member.name), "")
             started = member.client_urls and member in self.etcd.voters and text
             self.check(not started or is_sealed(cluster, member.name, text), "who has started is sealed", member)
@@ -148,12 +161,13 @@ class Invariants:
         going = [other.name for other in pods if other and other.deleting is not None]
         self.check(silent or not going, "a roll restarts one at a time", (pod.name, going))
 
-    def applied(self, manifest: Manifest, status: Mapping[str, Any]) -> None:
+    def applied(self, manifest: Manifest, status: Mapping[str, Any], restarting: str = "") -> None:
         if manifest["kind"] == "ConfigMap" and status.get("clusterID"):
             opened = [name for name, text in manifest["data"].items() if 'initial-cluster-state: "new"' in text]
             self.check(not opened, "`new` only before the first quorum", opened)
             for pod in self.kubernetes.pods.values():  # any member may start again, as it is
-                if pod.volume.data and pod.volume.data.member in self.etcd.members and pod.deleting is None:
+                current = pod.deleting is None and pod.name != restarting
+                if pod.volume.data and pod.volume.data.member in self.etcd.members and current:
                     self.kubernetes.read(pod, manifest["data"].get(file_name(pod.name), ""))
         if manifest["kind"] == "StatefulSet" and (replicas := manifest["spec"]["replicas"]):
             cluster = self.kubernetes.cluster

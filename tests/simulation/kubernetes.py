@@ -44,6 +44,7 @@ class Claim:
     deleting: bool = False
     wanted: str = "1Gi"
     size: str = "1Gi"
+    uid: str = ""
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Pod:
     restarts: int = 0
     started: bool = False
     code: int = 0
-    last_words: str = ""
+    log_tail: str = ""
     began: int = 0
     ended: int = -_BACK_OFF
 
@@ -134,7 +135,9 @@ class Kubernetes:
 
     def _claimed(self, name: str, template: Manifest) -> Claim:
         uid, size = template["metadata"]["labels"][UID_LABEL], template["spec"]["resources"]["requests"]["storage"]
-        return self.claims.setdefault(f"data-{name}", Claim(f"data-{name}", uid, wanted=size, size=size))
+        self._uids += 1
+        made = Claim(f"data-{name}", uid, wanted=size, size=size, uid=f"claim-{self._uids}")
+        return self.claims.setdefault(f"data-{name}", made)
 
     def _claim_anew(self, pod: Pod, stateful_set: Manifest) -> None:
         pod.claim = self._claimed(pod.name, stateful_set["spec"]["volumeClaimTemplates"][0])
@@ -215,11 +218,18 @@ class Kubernetes:
         if "corrupt-check-time:" in text and (minor == 5) == short and minor != 6:
             raise ViolationError(f"a file is for the version that reads it: {pod.name} has {pod.version}\n{text}")
 
+    def with_uid(self, manifest: Manifest) -> Manifest:
+        """An applied object keeps its uid, or gets one."""
+        live = self.objects.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
+        self._uids += 1
+        uid = live["metadata"]["uid"] if live else f"object-{self._uids}"
+        return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+
     # -- what others do
 
-    def crash(self, pod: Pod, code: int = 137, last_words: str = "") -> None:
+    def crash(self, pod: Pod, code: int = 137, log_tail: str = "") -> None:
         self._stop(pod)
-        pod.code, pod.last_words, pod.ended = code, last_words, self.now
+        pod.code, pod.log_tail, pod.ended = code, log_tail, self.now
 
     def delete_pod(self, pod: Pod, *, force: bool = False) -> None:
         if force:

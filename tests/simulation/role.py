@@ -1,4 +1,4 @@
-"""The role's own task files, as the operator runs them: their order and conditions are what is simulated."""
+"""The role's own task files, as the operator runs them: their order and conditions are simulated too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 import yaml
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 
 _TASKS = Path(__file__).parents[2] / "roles/etcdcluster/tasks"
 _ABOUT = {"name", "register", "when"}
@@ -28,9 +29,11 @@ class Task:
     register: str
 
 
-def run(step: str, values: Values, module: Module) -> None:
-    """Take a step; `module` does the work of each task."""
-    _run(tasks(_TASKS / f"steps/{step}.yml"), values, module)
+def run(plan: Plan, module: Module) -> None:
+    """Take the action of a plan; `module` does the work of each task."""
+    result = plan.as_result()
+    values = {"etcdcluster_plan": result, "ansible_operator_meta": {"namespace": "", "name": ""}}
+    _run(tasks(_TASKS / f"actions/{result['action']['name']}.yml"), values, module)
 
 
 def _run(found: tuple[Task, ...], values: Values, module: Module) -> None:
@@ -62,6 +65,9 @@ def _read(path: Path) -> Iterator[Task]:
 
 
 def _argument(value: Any) -> Callable[..., Any]:
+    if isinstance(value, list):
+        found = [_argument(each) for each in value]
+        return lambda values: [each(values) for each in found]
     if isinstance(value, str) and value.startswith("{{"):
         return _JINJA.compile_expression(value.strip("{} "), undefined_to_none=False)
     return lambda _: value

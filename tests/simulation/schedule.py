@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage, TlsSpec, UpgradeSpec
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Step
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse as parse_version
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.quantity import parse
@@ -28,7 +28,7 @@ _ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "e
 # Some with an image that does not exist, some that can't be reached.
 _VERSIONS = {"3.5.20": 1, "3.5.35": 3, "3.6.16": 5, "3.6.17": 3, "3.6.99": 1, "3.7.3": 5, "3.7.99": 1}
 _MOVING = (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING, Phase.SCALING, Phase.REPAIRING)
-_PERSON = ("VersionRefused", "UpgradeWaits", "RollStopped", "CannotRestart")
+_PERSON = (Reason.VERSION_REFUSED, Reason.UPGRADE_BLOCKED, Reason.ROLLOUT_STOPPED, Reason.CANNOT_RESTART)
 _ROUNDS = 150  # within which a cluster without more faults must be whole
 
 
@@ -168,7 +168,7 @@ class World:
             if quiet >= 2 and self._put_right():
                 quiet = 0
             moving = last and last.phase in _MOVING
-            if quiet >= 2 and last and not moving and last.reason not in ("JoinFailed", "Starting"):
+            if quiet >= 2 and last and not moving and last.reason not in (Reason.JOIN_FAILED, Reason.STARTING):
                 break
             self.kubernetes.now += 60 if quiet else 6
 
@@ -179,11 +179,11 @@ class World:
             return False
         if last.reason not in _PERSON and "ImagePull" not in last.message:
             return False
-        if last.reason == "CannotRestart" or "in memory" in last.message:
+        if last.reason is Reason.CANNOT_RESTART or "in memory" in last.message:
             self._change(size=3)
             return True
         running = [process.version for process in self.kubernetes.etcd.connected]
-        if last.reason == "RollStopped" and (self._set_back() or self._make_anew()):
+        if last.reason is Reason.ROLLOUT_STOPPED and (self._set_back() or self._make_anew()):
             return True
         if not running and self.operator.status.get("clusterID"):  # back to what was before
             known = [spec.version for spec in self.specs if spec.version not in MISSING]
@@ -234,11 +234,11 @@ class World:
             and all(is_sealed(cluster, name, files[file_name(name)]) for name in names),
             "replicas": kubernetes.objects[f"StatefulSet/{cluster.name}"]["spec"]["replicas"] == cluster.size,
             "claims": claims == ({f"data-{name}" for name in names} if cluster.storage.type == "Persistent" else set()),
-            "phase": plan.phase is Phase.RUNNING and plan.step is Step.IDLE,
+            "phase": plan.phase is Phase.RUNNING and plan.action is None,
             "status": self.operator.status["readyMembers"] == self.operator.status["size"] == cluster.size,
             "version": {process.version for process in etcd.connected} == {cluster.version},
             "settings": {pod.template_hash for pod in kubernetes.pods.values()} == {self._settings(cluster)},
-            "upgrade": self.operator.status.get("upgrade", {"completed": "never"})["completed"] is not None,
+            "upgrade": self.operator.status.get("upgrade", {"completed": "never"}).get("completed") is not None,
             "room": not [claim for claim in kubernetes.claims.values() if self._is_small(claim)],
         }
         wrong = [what for what, right in whole.items() if not right]
@@ -249,7 +249,7 @@ class World:
         return small and not claim.deleting and self.cluster.storage.type == "Persistent"
 
     def _settings(self, cluster: Cluster) -> str:
-        return str(manifests.pod_template(cluster)["metadata"]["annotations"][manifests.TEMPLATE_HASH])
+        return str(manifests.pod_template(cluster, cluster.version)["metadata"]["annotations"][manifests.TEMPLATE_HASH])
 
     def _could_have_quorum(self) -> bool:
         intact = [member for member in self.kubernetes.etcd.voters if self.faults.intact(member.id)]
@@ -258,6 +258,11 @@ class World:
 
 def play(seed: int, steps: int = 40) -> list[str]:
     """One schedule; the trace. ViolationError tells seed and trace."""
+    return play_world(seed, steps).invariants.trace
+
+
+def play_world(seed: int, steps: int = 40) -> World:
+    """One schedule; the world at its end. ViolationError tells seed and trace."""
     world = World.make(seed)
     try:
         with _remembering():
@@ -266,7 +271,7 @@ def play(seed: int, steps: int = 40) -> list[str]:
         told = "\n".join(world.invariants.trace)
         message = f"{error}\nseed {seed}; python -m tests.simulation --seed {seed} plays it again:\n{told}"
         raise ViolationError(message) from None
-    return world.invariants.trace
+    return world
 
 
 def play_all(seeds: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""The simulation has teeth: whatever is broken on purpose is caught within the usual number of schedules."""
+"""The simulation finds bugs: every deliberate breakage is caught within the usual number of schedules."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
+    acting,
     config,
     desired,
+    joining,
     manifests,
+    membership,
     observe,
     planner,
+    repair,
+    rollout,
+    scaling,
     upgrade,
+    volumes,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import rollout as roll
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import scaling as members
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import slots as team
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import volumes as expansion
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import UID_LABEL
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, Observed, Pod
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Plan, Step
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.scaling import Case
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.slots import Seat, Team
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import UpdateObjects
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.membership import Membership, MemberSlot
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, Pod
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout as etcd_rollout
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Ref
 
 from . import role
 from .etcd import ViolationError
@@ -40,23 +44,26 @@ Patch = pytest.MonkeyPatch
 _PLAN = planner.plan
 
 
-def _open_for_ever(patch: Patch) -> None:
-    patch.setattr(desired, "_is_unstarted", lambda _cluster, _seen, seat: seat.member is not None)
+def _never_sealed(patch: Patch) -> None:
+    patch.setattr(desired, "_is_unstarted", lambda _, slot: slot.member is not None)
 
 
-def _open_as_soon_as_it_is_silent(patch: Patch) -> None:
-    patch.setattr(desired, "_is_unstarted", lambda _cluster, _seen, seat: seat.member is not None and not seat.answers)
-    patch.setattr(Invariants, "ran", lambda *_: None)  # what comes of it is to be seen
+def _opened_when_silent(patch: Patch) -> None:
+    patch.setattr(desired, "_is_unstarted", lambda _, slot: slot.member is not None and not slot.answers)
+    # Only the consequence is to be caught.
+    patch.setattr(Invariants, "ran", lambda *_: None)
     patch.setattr("tests.simulation.faults.is_sealed", lambda *_: True)
 
 
-def _reversed(step: str) -> Callable[[Patch], None]:
+def _reversed(action: str) -> Callable[[Patch], None]:
+    """The tasks of an action run in the opposite order."""
+
     def breakage(patch: Patch) -> None:
         read = role.tasks
 
         def tasks(path: Path) -> tuple[role.Task, ...]:
             found = read(path)
-            if path.stem != step:
+            if path.stem != action:
                 return found
             return tuple(replace(task, when=lambda _: True) for task in reversed(found))
 
@@ -66,165 +73,189 @@ def _reversed(step: str) -> Callable[[Patch], None]:
 
 
 def _two_learners(patch: Patch) -> None:
-    change = members.change
+    change = planner.change
 
-    def hasty(cluster: Cluster, seen: Observed, found: Team) -> Plan | None:
-        more = None if found.unwell else members._resize(Case(cluster, seen, found))
-        return more or change(cluster, seen, found)
+    def hasty(s: Situation, members: Membership) -> Plan | None:
+        more = None if members.undependable else scaling.resize(s, members)
+        return more or change(s, members)
 
-    patch.setattr(members, "change", hasty)
-    patch.setattr(Team, "crowded", property(lambda _: False))
-
-
-def _careless(patch: Patch) -> None:
-    patch.setattr(Team, "unwell", property(lambda _: []))
+    patch.setattr(planner, "change", hasty)
+    patch.setattr(Membership, "has_learner", property(lambda _: False))
 
 
-def _promotes_while_one_is_down(patch: Patch) -> None:
-    class Careless(Team):
-        unwell = property(lambda _: [])
-
-    go_on = members._go_on
-
-    def careless(case: Case, learner: Seat) -> Plan:
-        return go_on(replace(case, team=Careless(case.team.seats, case.team.strangers)), learner)
-
-    patch.setattr(members, "_go_on", careless)
+def _ignores_unhealthy_voters(patch: Patch) -> None:
+    patch.setattr(Membership, "undependable", property(lambda _: []))
 
 
-def _claims_of_members(patch: Patch) -> None:
-    def surplus(cluster: Cluster, seen: Observed, _team: Team, *, going: str = "") -> tuple[str, ...]:
-        wanted = {f"data-{cluster.pod_name(number)}" for number in range(cluster.size)}
-        return tuple(claim.name for claim in seen.claims if claim.name not in wanted and going is not None)
+def _promotes_while_a_voter_is_down(patch: Patch) -> None:
+    class Careless(Membership):
+        undependable = property(lambda _: [])
 
-    patch.setattr(desired, "leftover_claims", surplus)
+    advance = joining._advance
+
+    def careless(s: Situation, members: Membership, slot: MemberSlot) -> Plan:
+        found = Careless(members.slots, members.unmanaged, members.cluster_version, members.downgrade)
+        return advance(s, found, slot)
+
+    patch.setattr(joining, "_advance", careless)
+
+
+def _leftover_claims(patch: Patch, found: Callable[..., tuple[Ref, ...]]) -> None:
+    for module in (desired, scaling):
+        patch.setattr(module, "leftover_claims", found)
+
+
+def _deletes_claims_of_members(patch: Patch) -> None:
+    def leftover(s: Situation, _: Membership, *, leaving: str = "") -> tuple[Ref, ...]:
+        wanted = {f"data-{s.cluster.pod_name(number)}" for number in range(s.cluster.size)}
+        found = [claim for claim in s.observed.claims if claim.name not in wanted and leaving is not None]
+        return tuple(Ref(claim.name, claim.uid) for claim in found)
+
+    _leftover_claims(patch, leftover)
 
 
 def _new_again(patch: Patch) -> None:
-    def formed(cluster: Cluster, pods: list[str], *_: Any) -> dict[str, str]:
-        return config.forming(cluster, pods)
+    def formed(cluster: Cluster, version: str, pods: list[str], *_: Any) -> dict[str, str]:
+        return config.forming(cluster, version, pods)
 
     patch.setattr(config, "formed", formed)
 
 
-def _impatient(patch: Patch) -> None:
-    def loss(pod: Pod | None, _claim: Claim | None, *, others_well: bool) -> str:
-        return "it is down" if others_well or pod is None else ""
+def _takes_down_for_lost(patch: Patch) -> None:
+    def loss(pod: Pod | None, _: Claim | None, *, others_healthy: bool) -> str:
+        return "it is down" if others_healthy or pod is None else ""
 
-    patch.setattr(team, "loss", loss)
+    patch.setattr(membership, "loss", loss)
 
 
-def _takes_disks_early(patch: Patch) -> None:
-    def going(_pod: Pod | None, claim: Claim | None) -> str:
-        return "its disk is being deleted" if claim and claim.deleting else ""
+def _takes_a_used_claim_for_lost(patch: Patch) -> None:
+    def loss_of_claim(_: Pod | None, claim: Claim | None) -> str:
+        return "its PVC is being deleted" if claim and claim.deleting else ""
 
-    patch.setattr(team, "loss_of_claim", going)
+    patch.setattr(membership, "loss_of_claim", loss_of_claim)
 
 
 def _adopts(patch: Patch) -> None:
-    look = observe._claim
+    claim_of = observe.claim_of
 
     def claim(manifest: Manifest, nodes: Any) -> Claim:
-        ours = "uid-1" if UID_LABEL in manifest["metadata"]["labels"] else ""
-        return replace(look(manifest, nodes), cluster_uid=ours)
+        own = "uid-1" if manifests.UID_LABEL in manifest["metadata"]["labels"] else ""
+        return replace(claim_of(manifest, nodes), cluster_uid=own)
 
-    patch.setattr(observe, "_claim", claim)
+    patch.setattr(observe, "claim_of", claim)
 
 
-def _planning(change: Callable[[Cluster, Plan], Plan]) -> Callable[[Patch], None]:
-    return lambda patch: patch.setattr(planner, "plan", lambda cluster, seen: change(cluster, _PLAN(cluster, seen)))
+def _planning(change: Callable[[Situation, Plan], Plan]) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(planner, "plan", lambda s: change(s, _PLAN(s)))
 
 
 _NUMBERS = itertools.count()
 
 
-def _restless(_cluster: Cluster, plan: Plan) -> Plan:
+def _always_writes(_: Situation, plan: Plan) -> Plan:
     return replace(plan, message=f"{plan.message} {next(_NUMBERS)}")
 
 
-def _desperate(cluster: Cluster, plan: Plan) -> Plan:
+def _deletes_without_quorum(s: Situation, plan: Plan) -> Plan:
     if plan.phase is not Phase.QUORUM_LOST:
         return plan
-    return replace(plan, step=Step.UPDATE, delete_pods=(cluster.pod_name(0),))
+    pod = s.observed.pod(s.cluster.pod_name(0))
+    return replace(plan, action=UpdateObjects(delete_pods=(Ref(pod.name, pod.uid),) if pod else ()))
 
 
 def _never_paused(patch: Patch) -> None:
-    patch.setattr(planner, "plan", lambda cluster, seen: _PLAN(replace(cluster, paused=False), seen))
+    patch.setattr(planner, "plan", lambda s: _PLAN(replace(s, cluster=replace(s.cluster, paused=False))))
 
 
-def _reckless(patch: Patch) -> None:
-    for module in (rollout, roll):
+def _restarts_while_another_is_down(patch: Patch) -> None:
+    for module in (etcd_rollout, rollout):
         patch.setattr(module, "objection", lambda *_: "")
-    patch.setattr(roll, "_waiting", lambda *_: None)
+    patch.setattr(rollout, "_waiting", lambda *_: None)
 
 
 def _leader_first(patch: Patch) -> None:
-    def order(voters: Sequence[rollout.Voter]) -> list[rollout.Voter]:
-        return sorted((voter for voter in voters if not voter.renewed), key=lambda voter: not voter.leads)
+    def order(voters: Sequence[etcd_rollout.Voter]) -> list[etcd_rollout.Voter]:
+        return sorted((voter for voter in voters if not voter.updated), key=lambda voter: not voter.leads)
 
-    patch.setattr(roll, "order", order)
+    patch.setattr(rollout, "restart_order", order)
 
 
-def _one_file_for_all(patch: Patch) -> None:
+def _one_file_for_all_versions(patch: Patch) -> None:
     formed = config.formed
-    patch.setattr(config, "formed", lambda cluster, pods, opened, _kept=None: formed(cluster, pods, opened))
+
+    def same(cluster: Cluster, version: str, pods: list[str], opened: Any, _kept: Any = None) -> dict[str, str]:
+        return formed(cluster, version, pods, opened)
+
+    patch.setattr(config, "formed", same)
 
 
-def _claims_in_place(patch: Patch) -> None:
-    def objects(
-        cluster: Cluster, _seen: Observed, number: int, files: dict[str, str], *, voters: int
-    ) -> list[Manifest]:
-        return manifests.objects(cluster, number, files, voters)
+def _claim_template_in_place(patch: Patch) -> None:
+    def objects(s: Situation, replicas: int, files: dict[str, str], *, voters: int) -> manifests.Objects:
+        return manifests.objects(s.cluster, s.version, replicas, files, voters)
 
     patch.setattr(desired, "objects", objects)
 
 
-def _nothing(module: Any, name: str, value: Any) -> Callable[[Patch], None]:
+def _version_at_once(patch: Patch) -> None:
+    patch.setattr(Situation, "as_rendered", lambda s: s)
+
+
+def _always(module: Any, name: str, value: Any) -> Callable[[Patch], None]:
+    """A function that always returns the same."""
     return lambda patch: patch.setattr(module, name, lambda *_, **__: value)
 
 
 BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
-    "a file is never sealed": (_open_for_ever, "who has started is sealed|sealed before it votes"),
-    "a silent voter's file is opened": (_open_as_soon_as_it_is_silent, "amnesia"),
-    "a learner is sealed after it votes": (_reversed("promote"), "sealed before it votes"),
-    "a pod goes before its member": (_reversed("leave"), "a pod goes only after its member"),
+    "a file is never sealed": (_never_sealed, "who has started is sealed|sealed before it votes"),
+    "the file of a silent voter is opened": (_opened_when_silent, "amnesia"),
+    "a learner is sealed after its promotion": (_reversed("promote_learner"), "sealed before it votes"),
+    "a pod is deleted before its member is removed": (_reversed("remove_member"), "a pod goes only after its member"),
     "two learners": (_two_learners, "one learner at a time"),
-    "a voter that is down does not count": (_careless, ".* while (another|a voter) is down"),
-    "a promotion while a voter is down": (_promotes_while_one_is_down, "nobody joins while a voter is down"),
-    "claims of members are deleted": (_claims_of_members, "a voter's claim is never deleted|a foreign claim"),
+    "unhealthy voters are ignored": (_ignores_unhealthy_voters, ".* while (another|a voter) is down"),
+    "a promotion while a voter is down": (_promotes_while_a_voter_is_down, "nobody joins while a voter is down"),
+    "PVCs of members are deleted": (_deletes_claims_of_members, "a voter's claim is never deleted|a foreign claim"),
     "`new` after the first quorum": (_new_again, "`new` only before the first quorum"),
-    "who is down is taken for lost": (_impatient, "only what is lost is replaced"),
-    "a disk that a pod still holds is taken for lost": (_takes_disks_early, "only what is lost is replaced"),
-    "a foreign claim is taken over": (_adopts, "a foreign claim is never"),
-    "deletions without quorum": (_planning(_desperate), "nothing is deleted or changed without quorum|a voter's pod"),
-    "a run that always writes": (_planning(_restless), "a second run writes no status"),
+    "a member that is down counts as lost": (_takes_down_for_lost, "only what is lost is replaced"),
+    "a PVC that a pod still uses counts as lost": (_takes_a_used_claim_for_lost, "only what is lost is replaced"),
+    "a foreign PVC is adopted": (_adopts, "a foreign claim is never"),
+    "deletions without quorum": (
+        _planning(_deletes_without_quorum),
+        "nothing is deleted or changed without quorum|a voter's pod",
+    ),
+    "every reconcile writes": (_planning(_always_writes), "a second run writes no status"),
     "paused is ignored": (_never_paused, "paused means hands off"),
-    "nobody is replaced": (_nothing(members, "_repair", None), "the cluster becomes whole"),
-    "no learner is ever in sync": (_nothing(members, "_in_sync", False), "the cluster becomes whole"),
-    "a roll while somebody is down": (_reckless, "a roll (restarts|never)"),
-    "the leader is not the last": (_leader_first, "the leader is the last"),
-    "leadership is not handed over": (_nothing(rollout, "gate", None), "who leads hands over|a roll (restarts|never)"),
-    "no snapshot": (_nothing(upgrade, "_snapshot", None), "nobody moves without a snapshot"),
+    "no member is replaced": (_always(repair, "repair", None), "the cluster becomes whole"),
+    "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster becomes whole"),
+    "restarts while another member is down": (_restarts_while_another_is_down, "a roll (restarts|never)"),
+    "the leader is not restarted last": (_leader_first, "the leader is the last"),
+    "leadership is not moved": (_always(acting, "transferee", None), "who leads hands over|a roll (restarts|never)"),
+    "no snapshot before an upgrade": (_always(upgrade, "snapshot", None), "nobody moves without a snapshot"),
     "pods have the version at once": (
-        lambda patch: patch.setattr(upgrade, "held", lambda cluster, _: cluster),
+        _version_at_once,
         "no minor version is skipped|nobody (moves|goes below|reads)",
     ),
-    "any way is good": (
-        _nothing(upgrade, "refusal", ""),
+    "every path is allowed": (
+        _always(upgrade, "refusal", ""),
         "no minor version is skipped|nobody (moves|goes below|reads)|the cluster becomes whole",
     ),
-    "logs are not dropped": (_nothing(upgrade, "drops_log_of", ""), "nobody reads a log that it can't"),
-    "etcd is not told of a downgrade": (_nothing(upgrade, "downgrade_to", ""), "nobody goes below what etcd"),
-    "files of one version for all": (_one_file_for_all, "a file is for the version that reads it"),
-    "claims are changed in place": (_claims_in_place, "what makes claims is not changed in place"),
-    "nobody restarts": (_nothing(roll, "change", None), "the cluster becomes whole, but for .*settings"),
-    "claims do not grow": (_nothing(expansion, "change", None), "the cluster becomes whole, but for .*room"),
-    "claims are left over": (_nothing(desired, "leftover_claims", ()), "the cluster becomes whole, but for claims"),
+    "logs are not dropped": (_always(upgrade, "drops_log_of", ""), "nobody reads a log that it can't"),
+    "a downgrade is not enabled": (_always(upgrade, "downgrade_to", ""), "nobody goes below what etcd"),
+    "one configuration file for all versions": (
+        _one_file_for_all_versions,
+        "a file is for the version that reads it",
+    ),
+    "the PVC template is changed in place": (_claim_template_in_place, "what makes claims is not changed in place"),
+    "no member restarts": (_always(rollout, "rollout", None), "the cluster becomes whole, but for .*settings"),
+    "PVCs do not grow": (_always(volumes, "expand", None), "the cluster becomes whole, but for .*room"),
+    "PVCs are left over": (
+        lambda patch: _leftover_claims(patch, lambda *_, **__: ()),
+        "the cluster becomes whole, but for claims",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
-def test_it_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_breakage_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     breakage, what = BREAKAGES[name]
     breakage(monkeypatch)
     with pytest.raises(ViolationError, match=f"^({what})"):

@@ -1,4 +1,4 @@
-"""What a user declares: the spec of an EtcdCluster, read into types. The CRD has checked and defaulted it already."""
+"""The spec of an EtcdCluster as a dataclass. The CRD has validated and defaulted it already."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 REPOSITORY = "gcr.io/etcd-development/etcd"
 
-# Annotations of an EtcdCluster that is restored.
+# Annotations of an EtcdCluster.
 HELD_BY = "etcdops.dev/restore"  # the EtcdRestore that holds it: no member may run
 MADE_BY = "etcdops.dev/restored-by"  # the uid of the EtcdRestore that its data comes from
-RESTORED = "etcdops.dev/restored"  # so many members have data to start with for the first time
+RESTORED = "etcdops.dev/restored"  # the number of members that have the data of a snapshot to start with
+SKIP_FINAL_SNAPSHOT = "etcdops.dev/skip-final-snapshot"  # delete it without spec.deletion.snapshot
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,13 @@ class TlsSpec:
 class UpgradeSpec:
     allow_downgrade: bool = False
     snapshot: bool = True
-    backup: dict[str, Any] = field(default_factory=dict)  # of the spec of the EtcdBackup: destination and the like
-    keep_for: timedelta | None = None  # how long it is kept afterwards; None: until somebody deletes it
+    backup: dict[str, Any] = field(default_factory=dict)  # of the spec of the EtcdBackup
+    keep_for: timedelta | None = None  # how long it is kept afterwards; None: until a person deletes it
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """One EtcdCluster: who it is and what it should be."""
+    """One EtcdCluster: its identity and what it should be."""
 
     name: str
     namespace: str
@@ -51,22 +52,23 @@ class Cluster:
     generation: int
     size: int
     version: str
-    target: str = ""  # the version that is asked for, while its members may not have it yet (upgrade.py)
     repository: str = REPOSITORY
     paused: bool = False
     deleting: bool = False
     delete_storage: bool = False
-    held_by: str = ""  # an EtcdRestore
-    restored: int = 0  # so many members have data of a snapshot to start with
+    final_snapshot: dict[str, Any] = field(default_factory=dict)  # of the spec of an EtcdBackup; empty for none
+    skip_final_snapshot: bool = False
+    held_by: str = ""  # the EtcdRestore that holds it
+    restored: int = 0  # the number of members that have the data of a snapshot to start with
     storage: Storage = Storage()
     tls: TlsSpec = TlsSpec()
     upgrade: UpgradeSpec = UpgradeSpec()
     options: dict[str, Any] = field(default_factory=dict)
     pod: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def image(self) -> str:
-        return f"{self.repository}:v{self.version}"
+    def image(self, version: str = "") -> str:
+        """The image of an etcd version, by default of spec.version."""
+        return f"{self.repository}:v{version or self.version}"
 
     @property
     def peer_service(self) -> str:
@@ -86,7 +88,7 @@ class Cluster:
 
     @property
     def selector(self) -> str:
-        """Finds what belongs to this cluster by its name."""
+        """The label selector of what belongs to this cluster."""
         return f"etcdops.dev/cluster={self.name}"
 
     def secret(self, role: Literal["server", "peer", "client", "operator"]) -> str:
@@ -100,12 +102,12 @@ class Cluster:
         return f"{self.name}-{ordinal}"
 
     def ordinal(self, pod: str) -> int | None:
-        """The number in a pod's name; None when it is not one of this cluster's."""
+        """The number in a pod's name; None when it is not a pod of this cluster."""
         number = pod.removeprefix(f"{self.name}-")
         return int(number) if number.isdecimal() and self.pod_name(int(number)) == pod else None
 
     def host(self, pod: str) -> str:
-        """A member's name in the cluster's DNS, without the cluster's domain, which differs from cluster to cluster."""
+        """A member's name in DNS, without the cluster domain, which differs between clusters."""
         return f"{pod}.{self.peer_service}.{self.namespace}.svc"
 
     def peer_url(self, pod: str) -> str:
@@ -115,7 +117,7 @@ class Cluster:
         return f"{self.scheme}://{self.host(pod)}:2379"
 
 
-def read(resource: dict[str, Any]) -> Cluster:
+def parse(resource: dict[str, Any]) -> Cluster:
     """The EtcdCluster that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
     storage, tls = spec.get("storage", {}), spec.get("tls", {})
@@ -131,6 +133,8 @@ def read(resource: dict[str, Any]) -> Cluster:
         paused=spec.get("paused", False),
         deleting="deletionTimestamp" in meta,
         delete_storage=spec.get("deletion", {}).get("storage") == "Delete",
+        final_snapshot=spec.get("deletion", {}).get("snapshot") or {},
+        skip_final_snapshot=annotations.get(SKIP_FINAL_SNAPSHOT) == "true",
         held_by=annotations.get(HELD_BY, ""),
         restored=_number(annotations.get(RESTORED, "")),
         storage=Storage(storage.get("type", "Persistent"), storage.get("size", "1Gi"), storage.get("className")),
@@ -147,7 +151,7 @@ def read(resource: dict[str, Any]) -> Cluster:
 
 
 def _number(text: str) -> int:
-    """What the operator wrote; anything else is somebody's slip, and counts as nothing."""
+    """A number that the operator wrote; anything else counts as 0."""
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 

@@ -1,4 +1,4 @@
-"""What a user declares about a restore: the spec of an EtcdRestore, read into types."""
+"""The spec of an EtcdRestore as a dataclass."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .backup import Destination
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Where the snapshot is, and what is known of it."""
+    """The location of a snapshot, and what is known of it."""
 
     destination: Destination
     name: str
     encryption_secret: str = ""
     sha256: str = ""
-    version: str = ""  # of the etcd that it was taken from, if that is known
-    beside: Manifest = field(default_factory=dict)  # the destination of an EtcdBackup that is to be kept there, too
+    version: str = ""  # of the etcd that it was taken from, if known
+    beside: Manifest = field(default_factory=dict)  # the destination of an EtcdBackup that is stored beside it
 
     @property
     def location(self) -> str:
@@ -43,7 +43,7 @@ class Restore:
     deleting: bool = False
 
 
-def read(resource: Manifest) -> Restore:
+def parse(resource: Manifest) -> Restore:
     """The EtcdRestore that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
     in_place, new = spec.get("inPlace", {}), spec.get("newCluster", {})
@@ -64,7 +64,7 @@ def read(resource: Manifest) -> Restore:
 
 def of_backup(resource: Manifest) -> Snapshot:
     """The snapshot of an EtcdBackup that has succeeded."""
-    made, status = backup.read(resource), resource["status"]
+    made, status = backup.parse(resource), resource["status"]
     return Snapshot(
         destination=made.destination,
         name=made.file,
@@ -83,7 +83,7 @@ def _location(source: Manifest) -> Snapshot | None:
     else:
         return None
     return Snapshot(
-        destination=backup.read_destination(beside, ""),
+        destination=backup.parse_destination(beside, ""),
         name=name,
         encryption_secret=source.get("encryption", {}).get("secret", ""),
         sha256=source.get("sha256", ""),

@@ -1,4 +1,4 @@
-"""What a user declares about regular backups: the spec of an EtcdBackupSchedule; and when runs are due."""
+"""The spec of an EtcdBackupSchedule as a dataclass, and when its runs are due."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Retention:
 
 
 class ScheduleError(Exception):
-    """What is wrong with a schedule, in plain words."""
+    """A schedule or time zone that can't be parsed."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +39,26 @@ class Schedule:
     cron: str
     zone: str = "UTC"
     jitter: timedelta = timedelta()
-    deadline: timedelta = timedelta(hours=1)  # how late a run may begin
+    deadline: timedelta = timedelta(hours=1)  # how late a run may start
     concurrency: Literal["Forbid", "Allow", "Replace"] = "Forbid"
     suspend: bool = False
+    deleting: bool = False
     retention: Retention = field(default_factory=Retention)
     template: tuple[tuple[str, Any], ...] = ()  # what goes into the spec of each EtcdBackup
 
     def delay(self, due: datetime) -> timedelta:
-        """How much later than that a run begins: always the same for the same run."""
+        """How much later than due a run starts: always the same for the same run."""
         if not self.jitter:
             return timedelta()
         digest = hashlib.sha256(f"{self.uid} {due.timestamp():.0f}".encode()).digest()
         return timedelta(seconds=int.from_bytes(digest[:4]) % (int(self.jitter.total_seconds()) + 1))
 
     def tick(self, due: datetime) -> str:
-        """The name of the EtcdBackup of that run: there can't be two."""
+        """The name of the EtcdBackup of a run: there can't be two."""
         return f"{self.name}-{due.astimezone(UTC):%Y%m%d-%H%M%S}"
 
 
-def read(resource: Manifest) -> Schedule:
+def parse(resource: Manifest) -> Schedule:
     """The EtcdBackupSchedule that an API object declares."""
     meta, spec = resource["metadata"], resource["spec"]
     retention = spec.get("retention", {})
@@ -74,6 +75,7 @@ def read(resource: Manifest) -> Schedule:
         deadline=timedelta(seconds=spec.get("startingDeadlineSeconds", 3600)),
         concurrency=spec.get("concurrencyPolicy", "Forbid"),
         suspend=spec.get("suspend", False),
+        deleting="deletionTimestamp" in meta,
         retention=Retention(**retention) if retention else Retention(),
         template=tuple(
             (key, spec[key])
@@ -84,7 +86,7 @@ def read(resource: Manifest) -> Schedule:
 
 
 def zone_of(schedule: Schedule) -> ZoneInfo:
-    """Its time zone; UTC when there is none of that name, which is said elsewhere."""
+    """Its time zone; UTC when the name is unknown, which the planner reports."""
     try:
         return ZoneInfo(schedule.zone)
     except (ZoneInfoNotFoundError, ValueError):
@@ -95,9 +97,11 @@ def runs_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
     """When runs are due after that, in the schedule's time zone. ScheduleError when it can't be told."""
     zone = zone_of(schedule)
     if zone.key != schedule.zone:
-        raise ScheduleError(f"timeZone {schedule.zone} is not known; write it as in Europe/Berlin")
+        raise ScheduleError(f"spec.timeZone {schedule.zone} is unknown. Use a name such as Europe/Berlin")
     try:
         return CronSim(schedule.cron, moment.astimezone(zone))
     except CronSimError as error:
-        message = f"schedule {schedule.cron!r} is no cron expression ({error}); write it as in 0 3 * * *"
+        message = (
+            f"spec.schedule {schedule.cron!r} is not a cron expression ({error}). Use five fields such as 0 3 * * *"
+        )
         raise ScheduleError(message) from error

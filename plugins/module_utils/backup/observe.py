@@ -1,4 +1,4 @@
-"""Looking: what a plan for an EtcdBackup needs, from the API server."""
+"""Observing an EtcdBackup: everything that a plan needs, from the API server."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ..api import cluster as spec
+from ..api import cluster as api_cluster
 from ..api.backup import BACKUP_LABEL, BACKUP_UID, Backup, Destination
-from ..kube.client import Kube, KubeError
+from ..kube import jobs
+from ..kube.client import Kube
+from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
-from . import jobs
-from .planner import Observed, cleanup_name, job_name, outcome
+from .plan import Observation
+from .planner import cleanup_name, job_name, outcome
 
 
-def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observed:
+def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observation:
     now = datetime.now(UTC)
     pods = api.list("Pod", backup.namespace, f"{BACKUP_LABEL}={backup.name}")
     job, cleanup = (_job(api, backup, name, pods, now) for name in (job_name(backup), cleanup_name(backup)))
     if outcome(status) and not backup.deleting:
-        return Observed(now, job=job, cleanup=cleanup)
+        return Observation(now, job=job, cleanup=cleanup)
     resource = api.get("EtcdCluster", backup.namespace, backup.cluster)
-    cluster = spec.read(resource) if resource else None
+    cluster = api_cluster.parse(resource) if resource else None
     starting = job is None and cluster is not None
-    return Observed(
+    return Observation(
         now=now,
         image=own_image(api),
         cluster=cluster,
@@ -40,13 +42,13 @@ def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observed:
 
 
 def missing(api: Kube, namespace: str, destination: Destination, encryption_secret: str) -> str:
-    """Which objects a Job would wait for in vain, in words: Kubernetes has its pod wait, and is silent about it."""
+    """The objects that a Job needs and that do not exist: its pod would wait for them for ever."""
     claim, s3 = destination.claim, destination.s3
     claims = [claim.name] if claim and not claim.own else []
     secrets = [*([s3.credentials_secret, s3.ca_secret] if s3 else []), encryption_secret]
     mounted = [("PersistentVolumeClaim", name) for name in claims] + [("Secret", name) for name in secrets if name]
     absent = [f"{kind} {name}" for kind, name in mounted if api.get(kind, namespace, name) is None]
-    return f"there is no {' and no '.join(absent)} in this namespace" if absent else ""
+    return f"{' and '.join(absent)} does not exist in this namespace" if absent else ""
 
 
 def _job(api: Kube, backup: Backup, name: str, pods: Sequence[Manifest], now: datetime) -> jobs.Job | None:
@@ -68,7 +70,7 @@ def own_image(api: Kube) -> str:
     return str(next(c["image"] for c in pod["spec"]["containers"] if c["name"] == "operator"))
 
 
-def _nodes(api: Kube, cluster: spec.Cluster) -> dict[str, str]:
+def _nodes(api: Kube, cluster: api_cluster.Cluster) -> dict[str, str]:
     pods = api.list("Pod", cluster.namespace, cluster.selector)
     return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
@@ -81,7 +83,7 @@ def _claim_uid(api: Kube, backup: Backup) -> str | None:
 
 
 def _shared(api: Kube, backup: Backup) -> bool:
-    """Does another EtcdBackup name the claim that was made for this one?"""
+    """Whether another EtcdBackup is kept on the PVC that was made for this one."""
     if not backup.own_claim or not backup.deleting:
         return False
     others = api.list("EtcdBackup", backup.namespace, "")

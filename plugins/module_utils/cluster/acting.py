@@ -1,21 +1,30 @@
-"""How the operator's modules talk with the members of an EtcdCluster."""
+"""What the acting modules do to the members of an EtcdCluster. Each asks etcd again immediately before its request.
+
+That etcd, or we, refuse an effect at this moment is no failure: the next reconcile decides again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..api.cluster import Cluster, read
+from ..api.cluster import Cluster, parse
+from ..etcd import maintenance
+from ..etcd.connection import Connection
 from ..etcd.errors import EtcdError
-from ..etcd.view import Connection, Survey, survey
-from ..kube import client as kube
-from ..kube.client import Kube, KubeError
+from ..etcd.leadership import move_leader
+from ..etcd.membership import Wanted
+from ..etcd.reconfigure import Outcome, reconfigure
+from ..etcd.rollout import transferee, voters
+from ..etcd.view import ClusterView, look
+from ..kube.client import Kube, connect
+from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
-from .observe import client_tls, endpoints
+from . import members
 
 # Documented in plugins/doc_fragments/kube.py.
 OPTIONS: dict[str, Any] = {
@@ -25,23 +34,20 @@ OPTIONS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Reached:
-    """An EtcdCluster, and its members as they answer in this moment."""
+class Live:
+    """An EtcdCluster, and its members as they answer at this moment."""
 
     api: Kube
     cluster: Cluster
     connection: Connection
-    found: Survey
+    view: ClusterView
 
 
-def end(module: AnsibleModule, work: Callable[[Reached], bool]) -> None:
-    """Do something with the members (it returns whether anything changed), and end the module.
-
-    That etcd, or we, refuse it in this moment is no failure: the operator looks again.
-    """
+def run(module: AnsibleModule, act: Callable[[Live], bool]) -> None:
+    """Act on the members (`act` returns whether anything changed), and end the module."""
     try:
-        with _reached(module.params["namespace"], module.params["name"]) as reached:
-            changed = work(reached)
+        with reach(connect(), module.params["namespace"], module.params["name"]) as live:
+            changed = act(live)
     except KubeError as error:
         module.fail_json(msg=str(error))
     except EtcdError as error:
@@ -50,43 +56,68 @@ def end(module: AnsibleModule, work: Callable[[Reached], bool]) -> None:
 
 
 @contextmanager
-def _reached(namespace: str, name: str) -> Iterator[Reached]:
-    api = kube.connect()
-    cluster = _find(api, namespace, name)
+def reach(api: Kube, namespace: str, name: str) -> Iterator[Live]:
+    """Ask every member of an EtcdCluster now. A member whose pod is being deleted is not counted on."""
+    resource = api.get("EtcdCluster", namespace, name)
+    if resource is None:
+        raise KubeError(404, f"EtcdCluster {name} is gone.")
+    cluster = parse(resource)
     pods = api.list("Pod", cluster.namespace, cluster.selector)
-    connection = _connect(api, cluster, pods)
-    going = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
+    connection = members.connect(cluster, pods, _credentials(api, cluster), timeout=3.0)
+    stopping = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
     try:
-        found = survey(connection, list(connection.endpoints), discover=False)
-        yield Reached(api, cluster, connection, without(found, going))
+        known = resource.get("status", {}).get("clusterID")
+        cluster_id = int(known, 16) if known else None
+        view = look(connection, list(connection.endpoints), discover=False, cluster_id=cluster_id).require_members()
+        yield Live(api, cluster, connection, view.without(stopping))
     finally:
         connection.close()
 
 
-def without(found: Survey, going: Collection[str]) -> Survey:
-    """Who is about to go is not counted upon, though it still answers."""
-    members = (
-        replace(seen, healthy=False, error="its pod is being deleted") if seen.member.name in going else seen
-        for seen in found.members
-    )
-    return replace(found, members=tuple(members))
+def _credentials(api: Kube, cluster: Cluster) -> Manifest | None:
+    if not cluster.tls.enabled:
+        return None
+    name = cluster.secret("operator")
+    secret = api.get("Secret", cluster.namespace, name)
+    if secret is None:
+        raise KubeError(404, f"Secret {name} is gone.")
+    return secret
 
 
-def _find(api: Kube, namespace: str, name: str) -> Cluster:
-    resource = api.get("EtcdCluster", namespace, name)
-    if resource is None:
-        raise KubeError(404, f"EtcdCluster {name} is gone.")
-    return read(resource)
+def change_member(
+    live: Live, state: str, pod: str | None = None, member_id: str | None = None, *, dry_run: bool = False
+) -> Outcome:
+    """Add the member of a pod as a learner, make a member a voter, or remove it."""
+    number = int(member_id, 16) if member_id else None
+    match state:
+        case "learner":
+            wanted = Wanted("present", peer_urls=(live.cluster.peer_url(pod or ""),))
+        case "voter":
+            wanted = Wanted("promoted", id=number)
+        case _:
+            wanted = Wanted("absent", id=number)
+    return reconfigure(live.connection, live.view, wanted, dry_run=dry_run)
 
 
-def _connect(api: Kube, cluster: Cluster, pods: list[Manifest]) -> Connection:
-    """To every pod that has an address."""
-    tls = None
-    if cluster.tls.enabled:
-        name = cluster.secret("operator")
-        secret = api.get("Secret", cluster.namespace, name)
-        if secret is None:
-            raise KubeError(404, f"Secret {name} is gone.")
-        tls = client_tls(secret)
-    found = endpoints(cluster, pods).values()
-    return Connection(tls, timeout=3.0, endpoints={endpoint.url: endpoint for endpoint in found})
+@dataclass(frozen=True)
+class Restart:
+    pod: str
+    uid: str
+    transferee: str = ""  # member ID in hexadecimal, preferred if the member leads
+    objects: tuple[Manifest, ...] = ()
+
+
+def restart_member(live: Live, restart: Restart, *, dry_run: bool = False) -> bool:
+    """Delete the pod with this uid, if that is safe now; leadership moves first, and the objects are applied."""
+    next_leader = transferee(voters(live.view), restart.pod, int(restart.transferee or "0", 16))
+    if dry_run:
+        return True
+    if next_leader:
+        move_leader(live.connection, live.view, next_leader.id)
+    for manifest in restart.objects:
+        live.api.apply(manifest)
+    return live.api.delete("Pod", live.cluster.namespace, restart.pod, restart.uid)
+
+
+def set_downgrade(live: Live, version: str, *, dry_run: bool = False) -> bool:
+    return maintenance.set_downgrade(live.connection, live.view, version, dry_run=dry_run)

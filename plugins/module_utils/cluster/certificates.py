@@ -1,6 +1,6 @@
-"""The Secrets with certificates: which there should be, and whether those that are there will do.
+"""The Secrets with certificates: which are needed, and whether those that exist can be used.
 
-What is checked on every reconcile is checked without parsing certificates, by what was noted when they were made.
+On every reconcile they are checked without parsing certificates, by annotations written when they were issued.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def secret_names(cluster: Cluster) -> list[str]:
 
 
 def server_names(cluster: Cluster, role: Role, domain: str) -> tuple[str, ...]:
-    """The names in a certificate. A client has none: etcd would hold them against the address that it comes from."""
+    """The names in a certificate. A client has none: etcd would compare them with the address it connects from."""
     if role not in ("server", "peer"):
         return ()
     peers = f"*.{cluster.peer_service}.{cluster.namespace}.svc"
@@ -66,7 +66,7 @@ def names_hash(names: tuple[str, ...]) -> str:
 
 
 def cluster_domain(resolv_conf: Path = Path("/etc/resolv.conf")) -> str:
-    """The cluster's DNS domain, as our own pod knows it."""
+    """The cluster's DNS domain, by the operator's own resolv.conf."""
     try:
         for line in resolv_conf.read_text().splitlines():
             for domain in line.split()[1:] if line.startswith("search") else []:
@@ -77,12 +77,15 @@ def cluster_domain(resolv_conf: Path = Path("/etc/resolv.conf")) -> str:
     return "cluster.local"
 
 
-def check(cluster: Cluster, found: Mapping[str, Manifest | None], domain: str, now: datetime) -> Certificates:
+def check(
+    cluster: Cluster, found: Mapping[str, Manifest | None], now: datetime, domain: str | None = None
+) -> Certificates:
     """What is missing, due for renewal, or can't be used."""
     if cluster.tls.mode == "Disabled":
         return Certificates()
     if cluster.tls.mode == "Provided":
         return Certificates(problem=" ".join(filter(None, (_problem(name, found[name]) for name in found))))
+    domain = domain or cluster_domain()
     missing = tuple(name for name in secret_names(cluster) if found.get(name) is None)
     due = tuple(
         cluster.secret(role)
@@ -108,7 +111,7 @@ def _is_due(secret: Manifest, authority: Manifest | None, names: tuple[str, ...]
 
 
 def _problem(name: str, secret: Manifest | None) -> str:
-    """Why a Secret of the user's can't be used."""
+    """Why a Secret that the user provides can't be used."""
     if secret is None:
         return f"Secret {name} does not exist; create it with ca.crt, tls.crt and tls.key."
     missing = [field for field in _FIELDS if not secret.get("data", {}).get(field)]

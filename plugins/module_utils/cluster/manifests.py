@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 from ..api.cluster import Cluster
 from ..etcd.membership import quorum
-from ..kube import quantity
+from ..kube import security
 from ..kube.manifest import Manifest
+from ..kube.ownership import owner_reference
 from .config import settings
 
 UID_LABEL = "etcdops.dev/cluster-uid"
 TEMPLATE_HASH = "etcdops.dev/template-hash"
-VERSION = "etcdops.dev/version"  # of the ConfigMap: what new pods run
-# Kubernetes copies it to the Service's EndpointSlices; watches.yaml has the operator hear of their changes.
+VERSION = "etcdops.dev/version"  # on the ConfigMap: the version that new pods run
+# Kubernetes copies it to the Service's EndpointSlices, which watches.yaml selects by it.
 WATCHED = {"etcdops.dev/endpoints": "client"}
-USER = 65532  # "nonroot" of the distroless images
-# Seconds that a member still serves when its pod is deleted: by then no node sends it new connections, and clients that
-# were just told its address have got through.
-_PARTING = 1
+# Seconds between a pod's deletion and the signal to etcd: meanwhile the nodes stop sending new connections to it.
+_PRE_STOP = 1
 
 
 def labels(cluster: Cluster) -> dict[str, str]:
@@ -33,45 +33,39 @@ def labels(cluster: Cluster) -> dict[str, str]:
 
 
 def owner(cluster: Cluster) -> Manifest:
-    return {
-        "apiVersion": "etcdops.dev/v1beta1",
-        "kind": "EtcdCluster",
-        "name": cluster.name,
-        "uid": cluster.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return owner_reference("EtcdCluster", cluster.name, cluster.uid)
 
 
-def objects(cluster: Cluster, replicas: int, files: dict[str, str], voters: int) -> list[Manifest]:
-    """Everything but the Secrets, in the order in which it is to be applied."""
+@dataclass(frozen=True)
+class Objects:
+    """Everything that makes a cluster but the Secrets, in the order in which it is applied."""
+
+    peer_service: Manifest
+    client_service: Manifest
+    config_map: Manifest
+    disruption_budget: Manifest
+    stateful_set: Manifest
+
+    def __iter__(self) -> Iterator[Manifest]:
+        return (getattr(self, each.name) for each in fields(self))
+
+    @property
+    def template_hash(self) -> str:
+        """The hash of the pods that the StatefulSet makes."""
+        return template_hash(self.stateful_set)
+
+
+def objects(cluster: Cluster, version: str, replicas: int, files: dict[str, str], voters: int) -> Objects:
+    """The desired objects, with pods that run this version."""
     config_map = _object(cluster, "v1", "ConfigMap", cluster.config_map, {"data": files})
-    config_map["metadata"]["annotations"] = {VERSION: cluster.version}
-    return [
+    config_map["metadata"]["annotations"] = {VERSION: version}
+    return Objects(
         _peer_service(cluster),
         _client_service(cluster),
         config_map,
         _disruption_budget(cluster, voters),
-        _stateful_set(cluster, replicas),
-    ]
-
-
-def differs(want: Any, have: Any) -> bool:
-    """Does an object lack what we want? Fields that we don't set are others' business."""
-    if want == have:
-        return False
-    if isinstance(want, dict):
-        return not isinstance(have, dict) or any(differs(value, have.get(key)) for key, value in want.items())
-    if isinstance(want, list):
-        return (
-            not isinstance(have, list)
-            or len(want) != len(have)
-            or any(differs(one, other) for one, other in zip(want, have, strict=True))
-        )
-    try:  # the API server writes 1024Mi as 1Gi
-        return quantity.parse(str(want)) != quantity.parse(str(have))
-    except ValueError:
-        return True
+        _stateful_set(cluster, version, replicas),
+    )
 
 
 def _object(cluster: Cluster, api_version: str, kind: str, name: str, content: Manifest) -> Manifest:
@@ -110,20 +104,20 @@ def _port(name: str, number: int) -> Manifest:
 
 
 def _disruption_budget(cluster: Cluster, voters: int) -> Manifest:
-    # One member alone may be evicted: a budget that never allows it would hold up every drain for ever.
+    # A single member may be evicted: a budget that never allows it would block every drain.
     needed = quorum(voters) if voters > 1 else 0
     spec = {"minAvailable": needed, "selector": {"matchLabels": _selector(cluster)}}
     return _object(cluster, "policy/v1", "PodDisruptionBudget", cluster.name, {"spec": spec})
 
 
-def _stateful_set(cluster: Cluster, replicas: int) -> Manifest:
+def _stateful_set(cluster: Cluster, version: str, replicas: int) -> Manifest:
     spec: Manifest = {
         "serviceName": cluster.peer_service,
         "replicas": replicas,
         "podManagementPolicy": "Parallel",
-        "updateStrategy": {"type": "OnDelete"},  # we decide who is next
+        "updateStrategy": {"type": "OnDelete"},  # the planner decides which member restarts
         "selector": {"matchLabels": _selector(cluster)},
-        "template": pod_template(cluster),
+        "template": pod_template(cluster, version),
     }
     if cluster.storage.type == "Persistent":
         spec["volumeClaimTemplates"] = [_claim_template(cluster)]
@@ -137,37 +131,30 @@ def _claim_template(cluster: Cluster) -> Manifest:
     }
     if cluster.storage.class_name:
         spec["storageClassName"] = cluster.storage.class_name
-    # The uid tells our data from that of an earlier cluster of the same name.
+    # The uid distinguishes this cluster's data from that of an earlier cluster of the same name.
     return {"metadata": {"name": "data", "labels": {**labels(cluster), UID_LABEL: cluster.uid}}, "spec": spec}
 
 
 def claim_manifest(cluster: Cluster, pod: str) -> Manifest:
-    """The claim that the StatefulSet would make for a pod."""
+    """The PVC that the StatefulSet would make for a pod."""
     template = _claim_template(cluster)
     meta = {"namespace": cluster.namespace, "name": f"data-{pod}", "labels": template["metadata"]["labels"]}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}
 
 
 def template_hash(stateful_set: Manifest) -> str:
-    """Tells whether a pod is what a StatefulSet makes now."""
+    """The hash of the pods that a StatefulSet makes now: a pod with another one is outdated."""
     found: str = stateful_set["spec"]["template"]["metadata"].get("annotations", {}).get(TEMPLATE_HASH, "")
     return found
 
 
-def pod_template(cluster: Cluster) -> Manifest:
+def pod_template(cluster: Cluster, version: str) -> Manifest:
     pod = cluster.pod
     spec: Manifest = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [_container(cluster)],
+        "securityContext": security.pod_context(),
+        "containers": [_container(cluster, version)],
         "volumes": _volumes(cluster),
         "affinity": {**_spread(cluster), **pod.get("affinity", {})},
         **{
@@ -187,12 +174,12 @@ def pod_template(cluster: Cluster) -> Manifest:
         "annotations": {**pod.get("annotations", {})},
     }
     # The options too: a member reads its configuration only when it starts.
-    recipe = json.dumps([metadata, spec, settings(cluster)], sort_keys=True)
+    recipe = json.dumps([metadata, spec, settings(cluster, version)], sort_keys=True)
     metadata["annotations"][TEMPLATE_HASH] = hashlib.sha256(recipe.encode()).hexdigest()[:16]
     return {"metadata": metadata, "spec": spec}
 
 
-def _container(cluster: Cluster) -> Manifest:
+def _container(cluster: Cluster, version: str) -> Manifest:
     mounts = [
         {"name": "data", "mountPath": "/var/lib/etcd"},
         {"name": "config", "mountPath": "/etc/etcd/etcd.yaml", "subPathExpr": "$(POD_NAME).yaml", "readOnly": True},
@@ -204,7 +191,7 @@ def _container(cluster: Cluster) -> Manifest:
         ]
     return {
         "name": "etcd",
-        "image": cluster.image,
+        "image": cluster.image(version),
         "imagePullPolicy": cluster.pod.get("imagePullPolicy", "IfNotPresent"),
         "command": ["/usr/local/bin/etcd"],
         "args": ["--config-file=/etc/etcd/etcd.yaml"],
@@ -218,25 +205,21 @@ def _container(cluster: Cluster) -> Manifest:
             {"name": "metrics", "containerPort": 2381, "protocol": "TCP"},
         ],
         "readinessProbe": _probe("/readyz", period=1, failures=3),
-        # Never by quorum: a restart does not bring the others back.
+        # Not by quorum: restarting this member does not bring the others back.
         "livenessProbe": _probe("/livez", period=10, failures=6),
         # A member may have to replay a long log first.
         "startupProbe": _probe("/livez", period=1, failures=600),
-        "lifecycle": {"preStop": {"sleep": {"seconds": _PARTING}}},
-        # The pod's status has the end of the log when etcd ends: it tells whether data was lost (loss.py).
+        "lifecycle": {"preStop": {"sleep": {"seconds": _PRE_STOP}}},
+        # Puts the end of etcd's log into the pod's status when etcd ends: evidence for loss.py.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": cluster.pod.get("resources", {}),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": security.container_context(),
         "volumeMounts": mounts,
     }
 
 
 def _etcdctl_environment(cluster: Cluster) -> list[Manifest]:
-    """So that `kubectl exec NAME-0 -- etcdctl …` just works."""
+    """Makes `kubectl exec NAME-0 -- etcdctl …` work without flags."""
     if not cluster.tls.enabled:
         return []
     values = {
@@ -270,7 +253,7 @@ def _volumes(cluster: Cluster) -> list[Manifest]:
 
 
 def _spread(cluster: Cluster) -> Manifest:
-    """Over nodes and zones where that can be had."""
+    """Prefer different nodes and zones."""
 
     def apart(key: str, weight: int) -> Manifest:
         term = {"topologyKey": key, "labelSelector": {"matchLabels": _selector(cluster)}}

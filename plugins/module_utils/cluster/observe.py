@@ -1,207 +1,180 @@
-"""Looking: one reading of everything that a plan needs, from the API server and from every member."""
+"""Observing one EtcdCluster: everything that a plan needs, from the API server and from every member, concurrently."""
 
 from __future__ import annotations
 
-import base64
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from ..api.cluster import Cluster
-from ..etcd.client import Client
-from ..etcd.endpoint import Endpoint, Tls
 from ..etcd.errors import EtcdError
-from ..etcd.fanout import ask_all
-from ..etcd.types import MemberList
 from ..etcd.versions import of_image
-from ..kube.client import Asked, Kube, KubeError
-from ..kube.manifest import Manifest, Manifests
-from . import certificates as secrets
+from ..etcd.view import ClusterView, look
+from ..kube import quantity
+from ..kube.client import Asked, Kube
+from ..kube.errors import KubeError
+from ..kube.manifest import Manifest
+from . import certificates, deletion, members
 from .manifests import TEMPLATE_HASH, UID_LABEL
-from .observation import Answer, Claim, Join, Node, Observed, Pod, Upgrade
-from .volumes import is_small
+from .memory import Memory, recall
+from .observation import Claim, NodeState, Observation, Pod
+from .situation import Situation, situation_of
 
 _CLAIM = "PersistentVolumeClaim"
-_TIMEOUT = 1.5  # seconds for one question to a member
-_CRASH_LOOP = timedelta(minutes=1)  # who has run for longer did not end because of what it started with
+_TIMEOUT, _DEADLINE = 1.5, 3.0  # seconds for one question to a member, and for all answers
+_CRASH_LOOP = timedelta(minutes=1)  # a container that ran for longer did not end because of what it started with
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
 
+T = TypeVar("T")
+U = TypeVar("U")
 
-def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Observed:
-    """A picture of the cluster now. Members are asked while the objects are read."""
-    now, operator = datetime.now(UTC), cluster.secret("operator")
-    reading = kube.read(_asked(cluster))
-    found = next(reading)
-    credentials = next(iter(next(reading)), None) if cluster.tls.enabled else None
-    with ThreadPoolExecutor(1) as aside:
-        asking = aside.submit(_ask, cluster, found, credentials, status.get("clusterID"))
-        objects, claims, certificates = _read(reading)
-        upgrade = _upgrade(status.get("upgrade"))
-        objects |= _snapshot(kube, cluster, upgrade)
-        answers, members = asking.result()
-    nodes = _nodes(kube, found, claims, answers)
-    certificates |= {operator: credentials} if credentials else {}
-    tls_secrets = {name: certificates.get(name) for name in secrets.secret_names(cluster)}
-    return Observed(
+
+def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situation:
+    """The situation now. Members are asked while the objects are read."""
+    now, memory = clock(), recall(status)
+    operator = cluster.secret("operator") if cluster.tls.enabled else ""
+    first = [Asked("Pod", cluster.namespace, selector=cluster.selector)]
+    first += [Asked("Secret", cluster.namespace, operator)] if operator else []
+    pods, *secret = kube.read(first)
+    credentials = secret[0][0] if secret and secret[0] else None
+    view, found = concurrently(
+        lambda: _ask_members(cluster, pods, credentials, memory.cluster_id),
+        lambda: list(kube.read(_asked(cluster, memory, operator))),
+    )
+    claims, others = found[0], [each for answer in found[1:] for each in answer]
+    secrets = {each["metadata"]["name"]: each for each in others if each["kind"] == "Secret"}
+    secrets |= {operator: credentials} if credentials else {}
+    nodes = _nodes(kube, cluster, pods, claims, view)
+    needed = {name: secrets.get(name) for name in certificates.secret_names(cluster)}
+    observed = Observation(
         now=now,
-        cluster_id=status.get("clusterID"),
-        phase=status.get("phase", ""),
-        unwell_since=_unwell_since(status),
-        degraded_since=_degraded_since(status),
-        join=_join(status.get("join")),
-        upgrade=upgrade,
-        objects=objects,
-        pods=tuple(_pod(pod, nodes, now) for pod in found),
-        claims=tuple(_claim(claim, nodes) for claim in claims),
-        answers=answers,
-        members=members,
-        certificates=secrets.check(cluster, tls_secrets, secrets.cluster_domain(), now),
+        memory=memory,
+        objects={f"{each['kind']}/{each['metadata']['name']}": each for each in others if each["kind"] != "Secret"},
+        pods=tuple(pod_of(pod, nodes, now) for pod in pods),
+        claims=tuple(claim_of(claim, nodes) for claim in claims),
+        view=view,
+        certificates=certificates.check(cluster, needed, now),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
         unexpandable=_unexpandable(kube, cluster, claims),
     )
+    return situation_of(cluster, observed)
 
 
-def endpoints(cluster: Cluster, pods: Iterable[Manifest]) -> dict[str, Endpoint]:
-    """Where each pod's member is. Its address is dialled: a name that is new may not be in the DNS yet."""
-    addresses = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
-    return {name: Endpoint(cluster.client_url(name), address) for name, address in addresses.items() if address}
+def clock() -> datetime:
+    return datetime.now(UTC)
 
 
-def client_tls(secret: Manifest) -> Tls:
-    """A Secret's certificates. ssl reads from files only; these are in memory: quicker, and the key is on no disk."""
-    with ExitStack() as open_files:
-        paths = []
-        for name in ("ca.crt", "tls.crt", "tls.key"):
-            file = os.memfd_create(name)
-            open_files.callback(os.close, file)
-            os.write(file, base64.b64decode(secret["data"][name]))
-            paths.append(f"/proc/self/fd/{file}")
-        tls = Tls(*paths)
-        _ = tls.context  # reads the files while they are there
-    return tls
+def concurrently(one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:
+    with ThreadPoolExecutor(1) as aside:
+        future = aside.submit(one)
+        second = other()
+        return future.result(), second
 
 
-def _asked(cluster: Cluster) -> list[Asked]:
-    """What is read of Kubernetes, beginning with what the members are asked with."""
-    pods, claims = (Asked(kind, cluster.namespace, selector=cluster.selector) for kind in ("Pod", _CLAIM))
-    objects = (
+def _asked(cluster: Cluster, memory: Memory, operator: str) -> list[Asked]:
+    """What is read of Kubernetes, the PVCs first."""
+    named = [
         ("Service", cluster.peer_service),
         ("Service", cluster.client_service),
         ("ConfigMap", cluster.config_map),
         ("PodDisruptionBudget", cluster.name),
         ("StatefulSet", cluster.name),
-    )
-    operator = [("Secret", cluster.secret("operator"))] if cluster.tls.enabled else []
-    own = [("Secret", name) for name in secrets.secret_names(cluster) if ("Secret", name) not in operator]
-    first, others = (
-        [Asked(kind, cluster.namespace, name) for kind, name in each] for each in (operator, [*objects, *own])
-    )
-    return [pods, *first, claims, *others]
+        *(("Secret", name) for name in certificates.secret_names(cluster) if name != operator),
+        *(("EtcdBackup", name) for name in _snapshots(cluster, memory)),
+    ]
+    claims = Asked(_CLAIM, cluster.namespace, selector=cluster.selector)
+    return [claims, *(Asked(kind, cluster.namespace, name) for kind, name in named)]
 
 
-def _read(reading: Iterator[Manifests]) -> tuple[dict[str, Manifest], list[Manifest], dict[str, Manifest]]:
-    """The objects that make the cluster, its claims, and its Secrets but the operator's own."""
-    claims = next(reading)
-    found = [each for answer in reading for each in answer]
-    objects = {f"{each['kind']}/{each['metadata']['name']}": each for each in found if each["kind"] != "Secret"}
-    return objects, claims, {each["metadata"]["name"]: each for each in found if each["kind"] == "Secret"}
+def _snapshots(cluster: Cluster, memory: Memory) -> list[str]:
+    """The EtcdBackups that matter: the one before an upgrade, and the final one."""
+    if cluster.deleting:
+        return [deletion.final_snapshot_name(cluster)] if deletion.wants_final_snapshot(cluster) else []
+    upgrade = memory.upgrade
+    if upgrade is None or not upgrade.snapshot or (upgrade.completed and not cluster.upgrade.keep_for):
+        return []
+    return [upgrade.snapshot]
 
 
-def _ask(
+def _ask_members(
     cluster: Cluster, pods: list[Manifest], credentials: Manifest | None, cluster_id: str | None
-) -> tuple[dict[str, Answer], MemberList | None]:
-    """Ask every member how it is, side by side."""
-    asked = endpoints(cluster, pods)
-    if not asked or (cluster.tls.enabled and credentials is None):
-        return {}, None
-    tls = client_tls(credentials) if cluster.tls.enabled and credentials else None
-    clients = [Client(endpoint, tls, timeout=_TIMEOUT) for endpoint in asked.values()]
-    said = ask_all(clients, _question, deadline=3.0)
-    answers, lists = {}, []
-    for pod, reply in zip(asked, said, strict=True):
-        if isinstance(reply, EtcdError):
-            answers[pod] = Answer(None, healthy=False, error=str(reply))
-            continue
-        answer, members = reply
-        if answer.status and cluster_id and f"{answer.status.cluster_id:x}" != cluster_id:
-            other = f"it is of another cluster, {answer.status.cluster_id:x}"
-            answer, members = Answer(None, healthy=False, error=other), None
-        answers[pod] = answer
-        lists += [members] if members else []
-    return answers, lists[0] if lists else None
+) -> ClusterView:
+    if cluster.tls.enabled and credentials is None:
+        return ClusterView()
+    connection = members.connect(cluster, pods, credentials, timeout=_TIMEOUT)
+    try:
+        urls = list(connection.endpoints)
+        known = int(cluster_id, 16) if cluster_id else None
+        return look(connection, urls, discover=False, cluster_id=known, deadline=_DEADLINE) if urls else ClusterView()
+    except EtcdError as error:  # before the first quorum: a volume has data of another cluster
+        return ClusterView(answers=dict.fromkeys(connection.endpoints, error))
+    finally:
+        connection.close()
 
 
-def _question(client: Client) -> tuple[Answer, MemberList | None]:
-    with client:
-        status = client.status()
-        if status.is_learner:  # it serves no linearizable read, and tells no list
-            return Answer(status, healthy=bool(status.leader_id), error="" if status.leader_id else "no leader"), None
-        try:
-            client.health()
-            return Answer(status, healthy=True, cluster_version=client.cluster_version()), client.members()
-        except EtcdError as error:
-            return Answer(status, healthy=False, error=str(error)), None
+def _nodes(
+    kube: Kube, cluster: Cluster, pods: list[Manifest], claims: list[Manifest], view: ClusterView
+) -> dict[str, NodeState]:
+    """State of the nodes that host unhealthy members."""
+    unhealthy = [
+        pod
+        for pod in pods
+        if not (answer := view.answer(cluster.client_url(pod["metadata"]["name"]))) or not answer.healthy
+    ]
+    unscheduled = {f"data-{pod['metadata']['name']}" for pod in unhealthy if not pod["spec"].get("nodeName")}
+    names = {pod["spec"].get("nodeName", "") for pod in unhealthy}
+    names |= {_node_of(claim) for claim in claims if claim["metadata"]["name"] in unscheduled}
+    return {name: _node_state(kube, name) for name in names if name}
 
 
-def _nodes(kube: Kube, pods: list[Manifest], claims: list[Manifest], answers: Mapping[str, Answer]) -> dict[str, Node]:
-    """How the nodes are that members are tied to which don't serve."""
-    silent = [pod for pod in pods if not (answer := answers.get(pod["metadata"]["name"])) or not answer.healthy]
-    homeless = {f"data-{pod['metadata']['name']}" for pod in silent if not pod["spec"].get("nodeName")}
-    names = {pod["spec"].get("nodeName", "") for pod in silent}
-    names |= {_home(claim) for claim in claims if claim["metadata"]["name"] in homeless}
-    return {name: _node(kube, name) for name in names if name}
-
-
-def _node(kube: Kube, name: str) -> Node:
+def _node_state(kube: Kube, name: str) -> NodeState:
     try:
         node = kube.get("Node", None, name)
     except KubeError as error:
         if error.status == 403:  # installed for one namespace
-            return Node.UNKNOWN
+            return NodeState.UNKNOWN
         raise
     if node is None:
-        return Node.GONE
+        return NodeState.GONE
     ready = next((c["status"] for c in node["status"].get("conditions", []) if c["type"] == "Ready"), "Unknown")
-    return Node.UNREACHABLE if ready == "Unknown" else Node.WELL
+    return NodeState.UNREACHABLE if ready == "Unknown" else NodeState.READY
 
 
-def _home(claim: Manifest) -> str:
+def _node_of(claim: Manifest) -> str:
     """The node that the scheduler chose for a volume."""
     return str((claim["metadata"].get("annotations") or {}).get("volume.kubernetes.io/selected-node", ""))
 
 
-def _pod(pod: Manifest, nodes: Mapping[str, Node], now: datetime) -> Pod:
+def pod_of(pod: Manifest, nodes: Mapping[str, NodeState], now: datetime) -> Pod:
     meta, status = pod["metadata"], pod.get("status", {})
     conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
     container: Manifest = next((c for c in status.get("containerStatuses", []) if c["name"] == "etcd"), {})
     ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
-    deletion = meta.get("deletionTimestamp")
+    deletion_time = meta.get("deletionTimestamp")
     return Pod(
         name=meta["name"],
         uid=meta["uid"],
         address=status.get("podIP"),
         ready=conditions.get("Ready", {}).get("status") == "True",
-        deleting=deletion is not None,
-        overdue=deletion is not None and now - datetime.fromisoformat(deletion) > _OVERDUE,
+        deleting=deletion_time is not None,
+        overdue=deletion_time is not None and now - datetime.fromisoformat(deletion_time) > _OVERDUE,
         created=datetime.fromisoformat(meta["creationTimestamp"]),
         template_hash=(meta.get("annotations") or {}).get(TEMPLATE_HASH, ""),
         problem=_problem(status, conditions),
         version=of_image(next((c.get("image", "") for c in pod["spec"].get("containers", [])), "")),
         scheduled=bool(pod["spec"].get("nodeName")),
-        node=nodes.get(pod["spec"].get("nodeName", ""), Node.UNKNOWN),
-        ran=bool(ended) or bool(container.get("restartCount")) or "running" in container.get("state", {}),
+        node=nodes.get(pod["spec"].get("nodeName", ""), NodeState.UNKNOWN),
+        started=bool(ended) or bool(container.get("restartCount")) or "running" in container.get("state", {}),
         crashed=bool(ended) and "running" not in container.get("state", {}),
         restarts=container.get("restartCount", 0) if _ended_soon(ended) else 0,
-        last_words=ended.get("message", "") if ended.get("exitCode") else "",
+        log_tail=ended.get("message", "") if ended.get("exitCode") else "",
         out_of_memory=ended.get("reason") == "OOMKilled",
     )
 
 
 def _ended_soon(ended: Manifest) -> bool:
-    """Did etcd end as soon as it had started? Restarts are counted for a pod's whole life, reboots of its node too."""
+    """Whether etcd ended soon after it had started. Restarts are counted for a pod's whole life, reboots too."""
     if not ended.get("startedAt") or not ended.get("finishedAt"):
         return False
     ran = datetime.fromisoformat(ended["finishedAt"]) - datetime.fromisoformat(ended["startedAt"])
@@ -220,64 +193,23 @@ def _problem(status: Manifest, conditions: Mapping[str, Manifest]) -> str:
     return status.get("message", "") if status.get("phase") in ("Failed", "Succeeded") else ""
 
 
-def _claim(claim: Manifest, nodes: Mapping[str, Node]) -> Claim:
+def claim_of(claim: Manifest, nodes: Mapping[str, NodeState]) -> Claim:
     meta, requests = claim["metadata"], claim.get("spec", {}).get("resources", {}).get("requests", {})
     return Claim(
         name=meta["name"],
+        uid=meta.get("uid", ""),
         cluster_uid=meta["labels"].get(UID_LABEL, ""),
         deleting="deletionTimestamp" in meta,
-        node=nodes.get(_home(claim), Node.UNKNOWN),
-        wanted=requests.get("storage", ""),
-        size=claim.get("status", {}).get("capacity", {}).get("storage", ""),
+        node=nodes.get(_node_of(claim), NodeState.UNKNOWN),
+        requested=requests.get("storage", ""),
+        capacity=claim.get("status", {}).get("capacity", {}).get("storage", ""),
     )
 
 
-def _unwell_since(status: Mapping[str, Any]) -> datetime | None:
-    well = {"Available": "True", "Degraded": "False"}
-    since = [
-        c["lastTransitionTime"] for c in status.get("conditions", []) if c["status"] != well.get(c["type"], c["status"])
-    ]
-    return datetime.fromisoformat(min(since)) if since else None
-
-
-def _degraded_since(status: Mapping[str, Any]) -> datetime | None:
-    degraded = [c for c in status.get("conditions", []) if (c["type"], c["status"]) == ("Degraded", "True")]
-    return datetime.fromisoformat(degraded[0]["lastTransitionTime"]) if degraded else None
-
-
-def _join(noted: Mapping[str, Any] | None) -> Join | None:
-    if not noted:
-        return None
-    since = datetime.fromisoformat(noted["since"])
-    return Join(noted["member"], since, noted.get("failed", False), noted.get("generation", 0))
-
-
-def _upgrade(noted: Mapping[str, Any] | None) -> Upgrade | None:
-    if not noted:
-        return None
-    completed = noted.get("completed")
-    return Upgrade(
-        source=noted["from"],
-        to=noted["to"],
-        started=datetime.fromisoformat(noted["started"]),
-        snapshot=noted.get("snapshot") or "",
-        log_ready=bool(noted.get("logReady")),
-        completed=datetime.fromisoformat(completed) if completed else None,
-    )
-
-
-def _snapshot(kube: Kube, cluster: Cluster, upgrade: Upgrade | None) -> dict[str, Manifest]:
-    """The EtcdBackup from before an upgrade, as long as it matters."""
-    if upgrade is None or not upgrade.snapshot or (upgrade.completed and not cluster.upgrade.keep_for):
-        return {}
-    found = kube.get("EtcdBackup", cluster.namespace, upgrade.snapshot)
-    return {f"EtcdBackup/{upgrade.snapshot}": found} if found else {}
-
-
-def _unexpandable(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> tuple[str, ...]:
-    """Only asked when claims are to grow; not being allowed to ask is no answer."""
-    small = any(is_small(cluster, _claim(each, {})) for each in claims)
-    names = sorted({claim["spec"].get("storageClassName", "") for claim in claims}) if small else []
+def _unexpandable(kube: Kube, cluster: Cluster, claims: Iterable[Manifest]) -> tuple[str, ...]:
+    """Only looked up when PVCs should grow; without permission to look, nothing is known."""
+    small = [claim for claim in claims if _is_small(cluster, claim)]
+    names = sorted({claim["spec"].get("storageClassName", "") for claim in small})
     try:
         classes = {name: kube.get("StorageClass", None, name) if name else None for name in names}
     except KubeError as error:
@@ -287,8 +219,14 @@ def _unexpandable(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> tuple
     return tuple(name or "(none)" for name, found in classes.items() if not (found or {}).get("allowVolumeExpansion"))
 
 
+def _is_small(cluster: Cluster, claim: Manifest) -> bool:
+    own = claim["metadata"]["labels"].get(UID_LABEL) == cluster.uid and cluster.storage.type == "Persistent"
+    requested = claim.get("spec", {}).get("resources", {}).get("requests", {}).get("storage", "")
+    return own and quantity.is_smaller(requested, cluster.storage.size)
+
+
 def _storage_class_missing(kube: Kube, cluster: Cluster, claims: list[Manifest]) -> bool:
-    """Only looked for before there are claims; not being allowed to look is no reason to refuse."""
+    """Only looked up before there are PVCs; without permission to look, it is not refused."""
     if claims or cluster.storage.type != "Persistent" or not cluster.storage.class_name:
         return False
     try:

@@ -1,120 +1,202 @@
-"""What a plan is: the state that a cluster is in, the one step to take, and what a person is told about it."""
+"""The phases of an EtcdCluster and the reasons for them. docs/conditions.md is generated from these enums."""
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import dataclass
-from enum import StrEnum
-
-from ..kube.manifest import Manifest
-from .observation import Upgrade
-
-# Seconds until the next look. Changes of readiness come as events (playbooks/etcdcluster_nudge.yml), so a settled
-# cluster is looked at only for what makes none.
-SOON, WATCHFUL, PATIENT, SETTLED = 1, 5, 15, 300
+from ..plan import BLOCKED, WARNING
+from ..plan import Phase as BasePhase
+from ..plan import Reason as BaseReason
 
 
-class Phase(StrEnum):
-    """The states of a cluster, as `kubectl get etcd` shows them."""
+class Phase(BasePhase):
+    PENDING = "Pending", "The operator has not looked at it yet."
+    BOOTSTRAPPING = "Bootstrapping", "The members start for the first time, all at once."
+    RUNNING = "Running", "Every member is healthy."
+    SCALING = "Scaling", "Members are added or removed, one at a time, until there are as many as spec.size."
+    REPAIRING = "Repairing", "A member that is permanently lost is replaced."
+    UPGRADING = "Upgrading", "Members move to another version, one at a time, after a snapshot."
+    RESTARTING = "Restarting", "Members restart with new settings, one at a time."
+    EXPANDING = "Expanding", "The members' PVCs grow; no pod restarts."
+    DEGRADED = "Degraded", "A quorum is healthy, some members are not; the message says which and why."
+    STARTING = "Starting", "Less than a quorum is healthy, and pods are starting."
+    RESTORING = "Restoring", "An EtcdRestore holds the cluster: no member runs until each has the data of a snapshot."
+    HIBERNATED = "Hibernated", "Size 0: no pods, the data is kept."
+    PAUSED = "Paused", "The operator changes nothing until spec.paused is false."
+    QUORUM_LOST = (
+        "QuorumLost",
+        "Less than a quorum is healthy and no pod is starting: a person must act. Nothing is deleted.",
+    )
+    UNSUPPORTED = "Unsupported", "The spec asks for something that can't be done; the message says why and what to do."
+    DELETING = "Deleting", "The cluster is being deleted."
 
-    PENDING = "Pending"
-    BOOTSTRAPPING = "Bootstrapping"
-    RUNNING = "Running"
-    SCALING = "Scaling"
-    REPAIRING = "Repairing"
-    UPGRADING = "Upgrading"
-    RESTARTING = "Restarting"
-    EXPANDING = "Expanding"
-    DEGRADED = "Degraded"
-    STARTING = "Starting"
-    RESTORING = "Restoring"
-    HIBERNATED = "Hibernated"
-    PAUSED = "Paused"
-    QUORUM_LOST = "QuorumLost"
-    UNSUPPORTED = "Unsupported"
-    DELETING = "Deleting"
+    @property
+    def moving(self) -> bool:
+        """Whether the operator is working on the cluster."""
+        return self in (
+            Phase.BOOTSTRAPPING,
+            Phase.STARTING,
+            Phase.SCALING,
+            Phase.REPAIRING,
+            Phase.UPGRADING,
+            Phase.RESTARTING,
+            Phase.EXPANDING,
+        )
 
+    @property
+    def warning(self) -> bool:
+        return self in (Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED)
 
-class Step(StrEnum):
-    """What a reconcile does; each has a file in roles/etcdcluster/tasks/steps/."""
-
-    IDLE = "idle"
-    FORM = "form"  # make everything for the first start
-    SEAL = "seal"  # close the configuration of members that have started
-    UPDATE = "update"  # bring objects to what they should be
-    RENEW = "renew"  # certificates
-    HIBERNATE = "hibernate"  # no pods, data kept
-    WAKE = "wake"  # the same pods again
-    JOIN = "join"  # a member comes, as a learner; one that was lost goes before
-    PROMOTE = "promote"  # the learner votes from now on
-    LEAVE = "leave"  # a member goes
-    SNAPSHOT = "snapshot"  # an EtcdBackup before an upgrade; one that is of no use any more goes
-    DOWNGRADE = "downgrade"  # etcd gets ready for an older version, or is told that it was not meant
-    ROLL = "roll"  # one member restarts with what the spec asks for; if it leads, another one does before
-    EXPAND = "expand"  # claims grow, and what makes them
-
-
-@dataclass(frozen=True)
-class Plan:
-    phase: Phase
-    reason: str  # one word, for conditions and events
-    message: str  # for a person
-    step: Step = Step.IDLE
-    remove: str = ""  # the ID of the member that goes, in hexadecimal
-    add: str = ""  # the pod that joins as a learner
-    promote: str = ""  # the ID of the learner that becomes a voter
-    apply: tuple[Manifest, ...] = ()
-    delete_claims: tuple[str, ...] = ()
-    delete_pods: tuple[str, ...] = ()
-    delete_backups: tuple[str, ...] = ()
-    delete_sets: tuple[str, ...] = ()  # StatefulSets, without their pods
-    restart: str = ""  # the pod that restarts, and is this one
-    restart_uid: str = ""
-    lead: str = ""  # the ID of the voter that leads before that, in hexadecimal
-    downgrade: str = ""  # the version that etcd gets ready for; "" to call it off
-    upgrade: Upgrade | None = None  # what the status is to remember of it
-    certificates: bool = False  # issue what is missing or due
-    cluster_id: str | None = None
-    requeue: int = SOON
+    @property
+    def rolling(self) -> bool:
+        """Whether members restart one after the other."""
+        return self in (Phase.UPGRADING, Phase.RESTARTING)
 
 
-# From, to, and when: what the diagram shows.
-TRANSITIONS = (
-    (Phase.PENDING, Phase.BOOTSTRAPPING, "objects are made"),
-    (Phase.BOOTSTRAPPING, Phase.RUNNING, "every member serves"),
-    (Phase.BOOTSTRAPPING, Phase.DEGRADED, "a quorum serves, some members don't"),
-    (Phase.RUNNING, Phase.SCALING, "another size"),
-    (Phase.SCALING, Phase.RUNNING, "as many voters as wanted"),
-    (Phase.RUNNING, Phase.DEGRADED, "a member does not serve"),
-    (Phase.DEGRADED, Phase.RUNNING, "every member serves"),
-    (Phase.DEGRADED, Phase.REPAIRING, "a member is lost for good"),
-    (Phase.REPAIRING, Phase.RUNNING, "its replacement votes"),
-    (Phase.RUNNING, Phase.UPGRADING, "another version"),
-    (Phase.UPGRADING, Phase.RUNNING, "every member runs it"),
-    (Phase.RUNNING, Phase.RESTARTING, "other settings"),
-    (Phase.RESTARTING, Phase.RUNNING, "every member has them"),
-    (Phase.RUNNING, Phase.EXPANDING, "more room"),
-    (Phase.EXPANDING, Phase.RUNNING, "every claim has it"),
-    (Phase.DEGRADED, Phase.QUORUM_LOST, "fewer than a quorum serve"),
-    (Phase.DEGRADED, Phase.STARTING, "fewer than a quorum serve, pods are starting"),
-    (Phase.STARTING, Phase.RUNNING, "every member serves"),
-    (Phase.STARTING, Phase.QUORUM_LOST, "pods do not come up"),
-    (Phase.QUORUM_LOST, Phase.RUNNING, "the members are back"),
-    (Phase.RUNNING, Phase.HIBERNATED, "size 0"),
-    (Phase.HIBERNATED, Phase.STARTING, "size above 0"),
-    (Phase.RUNNING, Phase.RESTORING, "an EtcdRestore holds it"),
-    (Phase.RESTORING, Phase.BOOTSTRAPPING, "its members have the data of a snapshot"),
-    (Phase.RESTORING, Phase.STARTING, "the restore failed, and what was there is back"),
-    (Phase.RUNNING, Phase.PAUSED, "paused"),
-    (Phase.PAUSED, Phase.RUNNING, "no longer paused"),
-    (Phase.PENDING, Phase.UNSUPPORTED, "what is asked for can't be done"),
-    (Phase.UNSUPPORTED, Phase.PENDING, "it was put right"),
-    (Phase.RUNNING, Phase.DELETING, "deleted"),
-)
-
-
-def spread(seconds: int, uid: str) -> int:
-    """A tenth more or less, always the same for a cluster. Settled clusters that were made at once would else be looked
-    at at once, time and again, and a change of another would wait behind them."""
-    tenth = seconds // 10
-    return seconds - tenth + zlib.crc32(uid.encode()) % (2 * tenth + 1)
+class Reason(BaseReason):
+    # -- the first start
+    BOOTSTRAPPING = (
+        "Bootstrapping",
+        "The members start for the first time.",
+        "Wait; the message names what a member waits for.",
+    )
+    FORMED = "Formed", "The first quorum was seen.", ""
+    NEVER_STARTED = "NeverStarted", "spec.size is 0 and the cluster never ran.", "Set spec.size."
+    FOREIGN_DATA = (
+        "ForeignData",
+        "A PVC with the name of a member's PVC belongs to another or an earlier cluster.",
+        "Delete that PVC if its data is not needed, or use another cluster name.",
+    )
+    INVALID_SECRET = (
+        "InvalidSecret",
+        "A Secret named in spec.tls is missing or has no usable certificate.",
+        "Correct the Secret.",
+    )
+    STORAGE_CLASS_MISSING = "StorageClassMissing", "spec.storage.className names no StorageClass.", "Create it."
+    REJECTED = "Rejected", "The API server rejects the pods that spec.pod asks for.", "Correct spec.pod."
+    # -- health
+    ALL_HEALTHY = "AllMembersHealthy", "Every voter is healthy.", ""
+    CHANGE_PENDING = (
+        "ChangePending",
+        "Every voter is healthy, and something waits; the message says what.",
+        "See the message.",
+    )
+    MEMBERS_DOWN = (
+        "MembersDown",
+        "A minority of the voters is not healthy.",
+        "The message names each member and its problem. A member that is permanently lost is replaced.",
+    )
+    UNMANAGED_MEMBER = (
+        "UnmanagedMember",
+        "The member list has a member that this EtcdCluster did not add.",
+        "Remove it with `etcdctl member remove` if it should not be there.",
+    )
+    STARTING = "Starting", "Less than a quorum is healthy, and pods are starting.", "Wait."
+    NO_LEADER = "NoLeader", "A quorum answers, and the members elect a leader.", "Wait."
+    QUORUM_LOST = (
+        "QuorumLost",
+        "Less than a quorum is healthy and no pod is starting. Reads and writes fail. Nothing is deleted.",
+        "Bring the pods or their nodes back, or restore from a backup.",
+    )
+    ALL_DATA_LOST = (
+        "AllDataLost",
+        "The ConfigMap, the StatefulSet and all PVCs are gone.",
+        "Restore from a backup.",
+    )
+    # -- on request
+    PAUSED = "Paused", "spec.paused is true.", "Set spec.paused to false."
+    RESTORING = "Restoring", "An EtcdRestore holds the cluster.", "See the EtcdRestore."
+    HIBERNATING = "Hibernating", "spec.size is 0, and members are stopping.", ""
+    HIBERNATED = "Hibernated", "spec.size is 0. The data is kept.", "Set spec.size to start the cluster again."
+    WAKING = "Waking", "A hibernated cluster starts again.", ""
+    DELETING = "Deleting", "The EtcdCluster is being deleted.", ""
+    FINAL_SNAPSHOT = (
+        "FinalSnapshot",
+        "The EtcdCluster is being deleted and waits for the snapshot in spec.deletion.snapshot.",
+        "See the EtcdBackup; the annotation etcdops.dev/skip-final-snapshot=true deletes the cluster without it.",
+    )
+    FINAL_SNAPSHOT_FAILED = (
+        "FinalSnapshotFailed",
+        "The final snapshot failed. Nothing is deleted, and it is tried again.",
+        "Correct spec.deletion.snapshot, or set the annotation etcdops.dev/skip-final-snapshot=true.",
+        WARNING,
+    )
+    GONE = "Gone", "The EtcdCluster does not exist any more.", ""
+    # -- membership
+    ADDING_MEMBER = "AddingMember", "A member joins as a learner.", ""
+    WAITING_FOR_LEARNER = (
+        "WaitingForLearner",
+        "A learner starts and catches up.",
+        "Wait; the message has its problem, if any.",
+    )
+    WAITING_FOR_VOTERS = (
+        "WaitingForVoters",
+        "A learner can't be promoted while a voter is not healthy.",
+        "See the voter's pod.",
+    )
+    PROMOTING_MEMBER = "PromotingMember", "A learner in sync becomes a voter.", ""
+    REMOVING_MEMBER = "RemovingMember", "A member leaves.", ""
+    REPLACING_MEMBER = "ReplacingMember", "A member that is permanently lost is replaced.", ""
+    JOIN_FAILED = (
+        "JoinFailed",
+        "A learner did not start and catch up within 10 minutes, and was removed.",
+        "The event says why. It is tried again after 10 minutes, or when the spec changes.",
+        WARNING,
+    )
+    CLEANING_UP = "CleaningUp", "PVCs or EtcdBackups that are no longer needed are deleted.", ""
+    # -- rollouts
+    CHANGING_SETTINGS = "ChangingSettings", "New settings are applied; members restart one at a time.", ""
+    RESTARTING_MEMBER = "RestartingMember", "A member restarts with a new version or new settings.", ""
+    WAITING_FOR_MEMBER = (
+        "WaitingForMember",
+        "A rollout waits until every member is healthy.",
+        "Wait; the message names it.",
+    )
+    ROLLOUT_STOPPED = (
+        "RolloutStopped",
+        "A member that was restarted did not become healthy, so no other member is restarted.",
+        "Correct the spec or set it back; that member is restarted first.",
+        WARNING,
+    )
+    CANNOT_RESTART = (
+        "CannotRestart",
+        "The only member has its data in memory, so it can't restart.",
+        "Set spec.size to 3 first.",
+        BLOCKED,
+    )
+    # -- upgrades
+    VERSION_REFUSED = (
+        "VersionRefused",
+        "etcd can't go from the running version to spec.version.",
+        "Set spec.version to what the message names.",
+        BLOCKED,
+    )
+    UPGRADE_BLOCKED = (
+        "UpgradeBlocked",
+        "An alarm, an unmanaged member or an unfinished upgrade blocks the upgrade.",
+        "See the message.",
+        BLOCKED,
+    )
+    TAKING_SNAPSHOT = "TakingSnapshot", "A snapshot is taken before the upgrade.", "See the EtcdBackup."
+    SNAPSHOT_FAILED = (
+        "SnapshotFailed",
+        "The snapshot before the upgrade failed, so no member is restarted. It is tried again every minute.",
+        "Name another destination in spec.upgrade.snapshot, or set its mode to Skip.",
+        BLOCKED,
+    )
+    UPGRADE_STARTED = "UpgradeStarted", "The checks passed; members move one at a time.", ""
+    ENABLING_DOWNGRADE = "EnablingDowngrade", "etcd prepares its data for an older minor version.", "Wait."
+    CANCELLING_DOWNGRADE = "CancellingDowngrade", "A pending downgrade is no longer wanted and is cancelled.", ""
+    PREPARING_LOG = "PreparingLog", "Members drop log entries that the new version can't read.", "Wait."
+    WAITING_FOR_CLUSTER_VERSION = (
+        "WaitingForClusterVersion",
+        "Every member runs the version; etcd's cluster version follows.",
+        "Wait.",
+    )
+    # -- volumes
+    EXPANDING_VOLUMES = "ExpandingVolumes", "PVCs grow to spec.storage.size.", ""
+    WAITING_FOR_VOLUMES = "WaitingForVolumes", "Kubernetes expands the volumes.", "Wait; see the PVC's events."
+    EXPANSION_REFUSED = (
+        "ExpansionRefused",
+        "The StorageClass does not allow expansion, or Kubernetes refused it. The PVCs stay as they are.",
+        "Set allowVolumeExpansion on the StorageClass, or move the data to a new EtcdCluster.",
+    )
+    RENEWING_CERTIFICATES = "RenewingCertificates", "Certificates are missing or due and are issued.", ""

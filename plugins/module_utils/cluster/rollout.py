@@ -1,170 +1,197 @@
-"""Who restarts next, when pods are not what the spec asks for: a version, an option, a resource, a label. Pure.
+"""Which member restarts next when pods are outdated: a version, an option, a resource, a label. Pure.
 
-One member at a time, and only while all the others serve: followers first, the leader last, after it has handed
-leadership over to one that has been renewed. One that does not come back stops the roll.
+One member at a time, and only while all others are healthy: followers first, the leader last, after leadership moved to
+an updated member. A member that does not become healthy again stops the rollout.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from ..api.cluster import Cluster
-from ..etcd.rollout import Voter, heir, objection, order
-from ..kube.manifest import Manifest
-from .observation import Node, Observed, Pod
-from .plan import WATCHFUL, Phase, Plan, Step
-from .slots import Seat, Team
+from ..etcd.leadership import successor
+from ..etcd.rollout import Voter, objection, restart_order
+from ..plan import WATCHFUL, Plan, Ref
+from . import desired
+from .actions import RestartMember, UpdateObjects
+from .joining import replace_member
+from .membership import Membership, MemberSlot
+from .observation import NodeState, Pod
+from .plan import Phase, Reason
+from .situation import Situation
 
 PATIENCE = timedelta(minutes=2)  # how long a pod may take before its silence means something
-_TOLD = timedelta(seconds=15)  # … and before what its kubelet says of it does, such as that there is no such image
-ROLLING = (Phase.UPGRADING, Phase.RESTARTING)
+_KUBELET_PATIENCE = timedelta(
+    seconds=15
+)  # … and before a problem that its kubelet reports does, such as a missing image
 
 
 @dataclass(frozen=True)
-class _Roll:
-    cluster: Cluster
-    seen: Observed
-    team: Team
-    stale: list[Seat]  # those that have yet to restart
+class _Rollout:
+    s: Situation
+    members: Membership
+    outdated: list[MemberSlot]
     phase: Phase
     voters: list[Voter]
 
     @property
-    def done(self) -> str:
-        return f"{len(self.team.voters) - len(self.stale)} of {len(self.team.voters)} done"
+    def progress(self) -> str:
+        return f"{len(self.members.voters) - len(self.outdated)} of {len(self.members.voters)} done"
 
     def waits(self, message: str) -> Plan:
-        return Plan(self.phase, "WaitingForMember", f"{message}: {self.done}.")
+        return Plan(self.phase, Reason.WAITING_FOR_MEMBER, f"{message}: {self.progress}.")
 
     def stops(self, message: str) -> Plan:
-        return Plan(self.phase, "RollStopped", message, requeue=WATCHFUL)
+        return Plan(self.phase, Reason.ROLLOUT_STOPPED, message, requeue=WATCHFUL)
 
 
-def change(cluster: Cluster, seen: Observed, team: Team, wanted: str, objects: tuple[Manifest, ...]) -> Plan | None:
-    """The next restart, or what it waits for; None when every pod is as it should be.
-
-    `wanted` is the hash of what pods are to be made of. `objects` are those that must change before.
-    """
-    stale = [seat for seat in team.voters if seat.pod and not seat.pod.deleting and seat.pod.template_hash != wanted]
-    if not stale and (cluster.target or not (seen.phase in ROLLING or _is_upgrading(seen))):
+def rollout(s: Situation, members: Membership) -> Plan | None:
+    """The next restart, or what it waits for; None when no pod is outdated."""
+    wanted = desired.for_members(s, members)
+    changed = desired.changed(wanted, s)
+    outdated = [
+        slot
+        for slot in members.voters
+        if slot.pod and not slot.pod.deleting and slot.pod.template_hash != wanted.template_hash
+    ]
+    if not outdated and (s.target or not (_was_rolling(s) or _is_upgrading(s))):
         return None
-    roll = _Roll(cluster, seen, team, stale, _phase(cluster, seen, stale), _voters(team, stale))
-    if stale and objects:
-        names = ", ".join(seat.name for seat in stale)
-        message = f"The settings of {names} change; each restarts when its turn comes."
-        return Plan(roll.phase, "ChangingSettings", message, Step.UPDATE, apply=objects)
-    return _take_back(roll) or _waiting(roll) or _next(roll)
+    roll = _Rollout(s, members, outdated, _phase(s, outdated), _voters(members, outdated))
+    if outdated and changed:
+        names = ", ".join(slot.name for slot in outdated)
+        message = f"New settings for {names}; members restart one at a time."
+        return Plan(roll.phase, Reason.CHANGING_SETTINGS, message, UpdateObjects(changed))
+    return _restart_stuck(roll) or _waiting(roll) or _restart_next(roll)
 
 
-def _take_back(roll: _Roll) -> Plan | None:
-    """Who can't start with what it has goes first: so a change that went wrong is taken back where it did."""
-    for seat in roll.stale:
-        if seat.pod and _is_stuck(roll.seen, seat, seat.pod) and not objection(roll.voters, seat.name):
-            return _restart(roll, seat)
+def _restart_stuck(roll: _Rollout) -> Plan | None:
+    """A member that can't start with what it has restarts first: so a bad change is rolled back where it was made."""
+    for slot in roll.outdated:
+        if slot.pod and _is_stuck(roll, slot, slot.pod) and not objection(roll.voters, slot.name):
+            return _restart(roll, slot)
     return None
 
 
-def _next(roll: _Roll) -> Plan | None:
-    if not roll.stale:
+def _restart_next(roll: _Rollout) -> Plan | None:
+    if not roll.outdated:
         return None
-    first = order(roll.voters)[0]
-    seat = next(seat for seat in roll.stale if seat.name == first.name)
-    if why := objection(roll.voters, seat.name):
-        return roll.waits(f"{seat.name} restarts next, but {why}")
-    return _restart(roll, seat)
+    first = restart_order(roll.voters)[0]
+    slot = next(slot for slot in roll.outdated if slot.name == first.name)
+    if why := objection(roll.voters, slot.name):
+        return roll.waits(f"{slot.name} restarts next, but {why}")
+    return _restart(roll, slot)
 
 
-def _restart(roll: _Roll, seat: Seat) -> Plan:
-    own = next(voter for voter in roll.voters if voter.name == seat.name)
-    leads = heir(roll.voters, own) if own.leads else None
-    doing = f"with {roll.cluster.version}" if roll.phase is Phase.UPGRADING else "with the new settings"
-    after = f", after handing leadership over to {leads.name}" if leads else ""
-    return Plan(
-        roll.phase,
-        "RestartingMember",
-        f"{seat.name} restarts {doing}{after}: {roll.done}.",
-        Step.ROLL,
-        restart=seat.name,
-        restart_uid=seat.pod.uid if seat.pod else "",
-        lead=f"{leads.id:x}" if leads else "",
-    )
+def _restart(roll: _Rollout, slot: MemberSlot) -> Plan:
+    own = next(voter for voter in roll.voters if voter.name == slot.name)
+    transferee = successor(roll.voters, own.id) if own.leads else None
+    what = f"with {roll.s.version}" if roll.phase is Phase.UPGRADING else "with the new settings"
+    after = f" after moving leadership to {transferee.name}" if transferee else ""
+    message = f"Restarting {slot.name} {what}{after}: {roll.progress}."
+    if roll.s.in_memory:
+        return _replace_in_memory(roll, slot, message)
+    change = desired.Change(restarting=slot.name)
+    objects = desired.changed(desired.for_members(roll.s, roll.members, change), roll.s)
+    pod = Ref(slot.name, slot.pod.uid if slot.pod else "")
+    action = RestartMember(pod, f"{transferee.id:x}" if transferee else "", objects)
+    return Plan(roll.phase, Reason.RESTARTING_MEMBER, message, action)
 
 
-def _waiting(roll: _Roll) -> Plan | None:
-    """Somebody is on its way, or does not come back."""
-    silent = [seat for seat in roll.team.voters if not seat.serves]
-    if not silent:
-        return _not_renewed(roll)
-    names, troubles = ", ".join(seat.name for seat in silent), _troubles(silent)
-    if any(_is_coming(roll.seen, seat) for seat in silent):
-        return Plan(roll.phase, "WaitingForMember", f"Waiting for {names} to serve: {roll.done}.{troubles}")
-    if all(seat in roll.stale for seat in silent):  # not our doing, and the spec is not at fault
-        message = f"{names} does not serve, so no member is restarted until it does: {roll.done}.{troubles}"
-        return Plan(roll.phase, "WaitingForMember", message, requeue=WATCHFUL)
+def _replace_in_memory(roll: _Rollout, slot: MemberSlot, message: str) -> Plan:
+    """A member with its data in memory would lose it, so a new member takes its slot."""
+    members = roll.members
+    if members.votes < 2:
+        message = (
+            f"{slot.name} is the only member and has its data in memory, so it can't restart. Set spec.size to 3 first."
+        )
+        return Plan(Phase.UNSUPPORTED, Reason.CANNOT_RESTART, message, requeue=WATCHFUL)
+    if members.has_learner or members.undependable not in ([], [slot.name]):
+        others = ", ".join(name for name in members.undependable if name != slot.name) or "an unmanaged learner"
+        return roll.stops(f"{slot.name} has its data in memory and can't be replaced yet: blocked by {others}.")
+    message = f"{message} Its data is in memory, so a new member takes its slot."
+    return Plan(roll.phase, Reason.RESTARTING_MEMBER, message, replace_member(roll.s, members, slot))
+
+
+def _waiting(roll: _Rollout) -> Plan | None:
+    """A member is restarting, or did not become healthy again."""
+    unhealthy = [slot for slot in roll.members.voters if not slot.dependable]
+    if not unhealthy:
+        return _not_updated(roll)
+    names = ", ".join(slot.name for slot in unhealthy)
+    told = "; ".join(f"{slot.name}: {slot.problem}" for slot in unhealthy if slot.problem)
+    problems = f" {told}." if told else ""
+    if any(_is_coming(roll.s, slot) for slot in unhealthy):
+        waiting = roll.waits(f"Waiting for {names} to become healthy")
+        return replace(waiting, message=f"{waiting.message}{problems}")
+    if all(slot in roll.outdated for slot in unhealthy):  # the new settings are not the cause
+        message = f"{names} is not healthy, so no member is restarted: {roll.progress}.{problems}"
+        return Plan(roll.phase, Reason.WAITING_FOR_MEMBER, message, requeue=WATCHFUL)
     return roll.stops(
-        f"{names} did not come back, so no other member is restarted: {roll.done}.{troubles} Correct the spec, or set "
-        "it back to what it was; this member is restarted first then."
+        f"Rollout stopped, {roll.progress}: {names} did not become healthy after its restart.{problems} Correct the "
+        "spec, or set it back; this member is restarted first then."
     )
 
 
-def _not_renewed(roll: _Roll) -> Plan | None:
-    """All serve; but is each of those whose turn has been what it was to become?"""
-    version = roll.cluster.version
-    other = [seat for seat in roll.team.voters if seat not in roll.stale and seat.version != version]
-    if other and roll.stale and roll.phase is Phase.UPGRADING:
-        told = ", ".join(f"{seat.name} reports {seat.version}" for seat in other)
+def _not_updated(roll: _Rollout) -> Plan | None:
+    """All are healthy: does each member that was restarted run the version?"""
+    other = [slot for slot in roll.members.voters if slot not in roll.outdated and slot.version != roll.s.version]
+    if other and roll.outdated and roll.phase is Phase.UPGRADING:
+        told = ", ".join(f"{slot.name} reports {slot.version}" for slot in other)
         return roll.stops(
-            f"{told} though its image is tagged {version}, so no other member is restarted: {roll.done}. Correct "
+            f"Rollout stopped, {roll.progress}: {told} although its image is tagged {roll.s.version}. Correct "
             "spec.version or the image."
         )
     return None
 
 
-def _phase(cluster: Cluster, seen: Observed, stale: list[Seat]) -> Phase:
-    if not stale and seen.phase in ROLLING:
-        return Phase(seen.phase)
-    other = any(seat.version and seat.version != cluster.version for seat in stale)
-    return Phase.UPGRADING if _is_upgrading(seen) or other else Phase.RESTARTING
+def _phase(s: Situation, outdated: list[MemberSlot]) -> Phase:
+    if not outdated and _was_rolling(s):
+        return Phase(s.observed.memory.phase)
+    other = any(slot.version and slot.version != s.version for slot in outdated)
+    return Phase.UPGRADING if _is_upgrading(s) or other else Phase.RESTARTING
 
 
-def _is_upgrading(seen: Observed) -> bool:
-    return seen.upgrade is not None and seen.upgrade.completed is None
+def _was_rolling(s: Situation) -> bool:
+    return s.observed.memory.phase in (Phase.UPGRADING, Phase.RESTARTING)
 
 
-def _voters(team: Team, stale: list[Seat]) -> list[Voter]:
-    ours = [
-        Voter(seat.member.id, seat.name, seat.serves, seat.applied, seat.leads, seat not in stale, seat.ordinal)
-        for seat in team.voters
-        if seat.member
+def _is_upgrading(s: Situation) -> bool:
+    upgrade = s.observed.memory.upgrade
+    return upgrade is not None and upgrade.in_progress
+
+
+def _voters(members: Membership, outdated: list[MemberSlot]) -> list[Voter]:
+    managed = [
+        Voter(slot.member.id, slot.name, slot.dependable, slot.applied, slot.leads, slot not in outdated, slot.ordinal)
+        for slot in members.voters
+        if slot.member
     ]
-    # Of strangers nothing is known, so they are not counted upon.
-    return ours + [Voter(each.id, each.name, False, renewed=True) for each in team.strangers if not each.is_learner]
+    # Nothing is known of unmanaged members, so they count as not healthy.
+    return managed + [Voter(one.id, one.name, False, updated=True) for one in members.unmanaged_voters]
 
 
-def _troubles(seats: list[Seat]) -> str:
-    told = "; ".join(f"{seat.name}: {seat.trouble}" for seat in seats if seat.trouble)
-    return f" {told}." if told else ""
-
-
-def _is_coming(seen: Observed, seat: Seat) -> bool:
-    pod = seat.pod
+def _is_coming(s: Situation, slot: MemberSlot) -> bool:
+    pod = slot.pod
     if pod is not None and not pod.deleting:
-        # A node with room may be on its way for longer.
-        return seen.now - pod.created < (_TOLD if pod.problem and pod.scheduled else PATIENCE)
-    return not _is_unwell_for_long(seen)
+        # A node with room may take longer to come.
+        patience = _KUBELET_PATIENCE if pod.problem and pod.scheduled else PATIENCE
+        return s.observed.now - pod.created < patience
+    return not _is_degraded_for_long(s)
 
 
-def _is_unwell_for_long(seen: Observed) -> bool:
-    since = seen.degraded_since
-    return since is not None and seen.now - since > PATIENCE
+def _is_degraded_for_long(s: Situation) -> bool:
+    since = s.observed.memory.degraded_since
+    return since is not None and s.observed.now - since > PATIENCE
 
 
-def _is_stuck(seen: Observed, seat: Seat, pod: Pod) -> bool:
-    """Would a restart help, and do no harm? A pod of a node that is not heard of would be lost for good."""
-    if seat.serves or seat.leads or pod.deleting or pod.node in (Node.UNREACHABLE, Node.GONE):
+def _is_stuck(roll: _Rollout, slot: MemberSlot, pod: Pod) -> bool:
+    """Whether a restart would help and do no harm. A pod on an unreachable node would be lost for good."""
+    s = roll.s
+    if slot.dependable or slot.leads or pod.deleting or pod.node in (NodeState.UNREACHABLE, NodeState.GONE):
         return False
     if not pod.scheduled or pod.problem or pod.crashed:
         return True
-    # An answer may have been missed.
-    return pod.node is Node.WELL and _is_unwell_for_long(seen) and seen.now - pod.created > PATIENCE
+    # An answer may have been missed. Beside another unhealthy member, it is not known how long this one is silent.
+    alone = all(other.dependable for other in roll.members.voters if other is not slot)
+    long = _is_degraded_for_long(s) and s.observed.now - pod.created > PATIENCE
+    return alone and long and pod.node is NodeState.READY

@@ -1,56 +1,59 @@
-"""More room: claims that are to grow, and the StatefulSet that makes them. Pure.
+"""Larger volumes: PVCs that should grow, and the StatefulSet that makes them. Pure.
 
-A claim grows where it is, and its pod stays. What the StatefulSet makes claims of can't be changed in place: it is
-deleted without its pods, and made anew around them.
+A PVC grows in place, and its pod stays. The PVC template of a StatefulSet can't be changed in place: the StatefulSet is
+deleted without its pods and made again around them.
 """
 
 from __future__ import annotations
 
-from ..api.cluster import Cluster
 from ..kube.manifest import Manifest
-from ..kube.quantity import parse
+from ..kube.quantity import is_smaller
+from ..plan import WATCHFUL, Plan, Ref
 from . import desired
-from .observation import Claim, Observed
-from .plan import WATCHFUL, Phase, Plan, Step
+from .actions import ExpandVolumes
+from .observation import Claim
+from .plan import Phase, Reason
+from .situation import Situation
 
 
-def is_small(cluster: Cluster, claim: Claim) -> bool:
-    """Does a claim of ours ask for less than is wanted?"""
-    ours = claim.cluster_uid == cluster.uid and not claim.deleting and cluster.storage.type == "Persistent"
-    return ours and bool(claim.wanted) and parse(claim.wanted) < parse(cluster.storage.size)
-
-
-def change(cluster: Cluster, seen: Observed) -> Plan | None:
-    """What must grow, or is growing; None when there is room enough."""
-    small = [claim for claim in seen.claims if is_small(cluster, claim)]
-    if small and seen.unexpandable:
-        names = ", ".join(seen.unexpandable)
-        return refused(cluster, f"their StorageClass {names} does not allow it (allowVolumeExpansion)")
-    sets = (cluster.name,) if desired.is_outgrown(cluster, seen) else ()
+def expand(s: Situation) -> Plan | None:
+    """What must grow, or is growing; None when every PVC is large enough."""
+    small = [claim for claim in s.observed.claims if _is_small(s, claim)]
+    if small and s.observed.unexpandable:
+        names = ", ".join(s.observed.unexpandable)
+        return refused(s, f"StorageClass {names} does not allow it (allowVolumeExpansion)")
+    live = s.stateful_set
+    sets = (Ref(s.cluster.name, live["metadata"].get("uid", "")),) if live and desired.is_outgrown(s) else ()
     if small or sets:
-        names = ", ".join(claim.name for claim in small) or "Claims to come"
-        message = f"{names} grow to {cluster.storage.size}; no pod restarts."
-        apply = tuple(_larger(cluster, claim) for claim in small)
-        return Plan(Phase.EXPANDING, "ExpandingVolumes", message, Step.EXPAND, apply=apply, delete_sets=sets)
-    growing = [claim for claim in seen.claims if claim.size and parse(claim.size) < parse(claim.wanted)]
-    if growing and cluster.storage.type == "Persistent":
-        told = ", ".join(f"{claim.name} ({claim.size} of {claim.wanted})" for claim in growing)
-        return Plan(Phase.EXPANDING, "WaitingForVolumes", f"Waiting for {told} to grow.", requeue=WATCHFUL)
+        names = ", ".join(claim.name for claim in small) or "future PVCs"
+        message = f"Expanding {names} to {s.cluster.storage.size}; no pod restarts."
+        action = ExpandVolumes(tuple(_larger(s, claim) for claim in small), sets)
+        return Plan(Phase.EXPANDING, Reason.EXPANDING_VOLUMES, message, action)
+    growing = [claim for claim in s.observed.claims if is_smaller(claim.capacity, claim.requested)]
+    if growing and not s.in_memory:
+        told = ", ".join(f"{claim.name} ({claim.capacity} of {claim.requested})" for claim in growing)
+        message = f"Waiting for Kubernetes to expand {told}."
+        return Plan(Phase.EXPANDING, Reason.WAITING_FOR_VOLUMES, message, requeue=WATCHFUL)
     return None
 
 
-def refused(cluster: Cluster, why: str) -> Plan:
+def refused(s: Situation, why: str) -> Plan:
     message = (
-        f"The claims can't grow to {cluster.storage.size}: {why}. They stay as they are. Allow it there, or move the "
-        "data to a new EtcdCluster with larger claims."
+        f"The PVCs can't grow to {s.cluster.storage.size}: {why}. They stay as they are. Allow expansion, or move the "
+        "data to a new EtcdCluster with larger volumes."
     )
-    return Plan(Phase.UNSUPPORTED, "ExpansionRefused", message, requeue=WATCHFUL)
+    return Plan(Phase.UNSUPPORTED, Reason.EXPANSION_REFUSED, message, requeue=WATCHFUL)
 
 
-def _larger(cluster: Cluster, claim: Claim) -> Manifest:
+def _is_small(s: Situation, claim: Claim) -> bool:
+    own = claim.cluster_uid == s.cluster.uid and not claim.deleting and not s.in_memory
+    return own and is_smaller(claim.requested, s.cluster.storage.size)
+
+
+def _larger(s: Situation, claim: Claim) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": cluster.namespace, "name": claim.name},
-        "spec": {"resources": {"requests": {"storage": cluster.storage.size}}},
+        "metadata": {"namespace": s.cluster.namespace, "name": claim.name},
+        "spec": {"resources": {"requests": {"storage": s.cluster.storage.size}}},
     }

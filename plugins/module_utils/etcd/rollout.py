@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .membership import quorum
-
-# Entries that a member may be behind and still count as in sync: etcd keeps that many for slow followers.
-_BEHIND = 5000
+from .errors import FAILED_PRECONDITION, EtcdError
+from .leadership import in_sync, successor
+from .membership import display_name, quorum
+from .view import ClusterView
 
 
 @dataclass(frozen=True)
@@ -20,49 +20,55 @@ class Voter:
     healthy: bool
     applied: int = 0
     leads: bool = False
-    renewed: bool = False  # it is what it is to become
-    place: int = 0  # among equals the highest goes first
+    updated: bool = False  # it runs what it should run
+    position: int = 0  # among equals the highest restarts first
 
 
-def order(voters: Sequence[Voter]) -> list[Voter]:
-    """Those that have yet to restart: who does not serve first, then followers, the leader last."""
-    stale = [voter for voter in voters if not voter.renewed]
-    return sorted(stale, key=lambda voter: (voter.healthy, voter.leads, -voter.place))
+def voters(view: ClusterView, target: str = "") -> list[Voter]:
+    """The voters of a view; with a target version, those that run it already are updated."""
+    return [
+        Voter(
+            id=one.member.id,
+            name=display_name(one.member),
+            healthy=bool(one.healthy),
+            applied=one.applied,
+            leads=one.member.id == view.leader_id,
+            updated=bool(target) and one.version == target,
+            position=position,
+        )
+        for position, one in enumerate(view.voters)
+    ]
 
 
-def heir(voters: Sequence[Voter], leader: Voter) -> Voter | None:
-    """Who leads when this one goes: the one that knows most, of those that stay if there is any."""
-    others = [voter for voter in voters if voter.healthy and voter.id != leader.id and not _is_behind(voters, voter)]
-    return max(others, key=lambda voter: (voter.renewed, voter.applied), default=None)
+def restart_order(found: Sequence[Voter]) -> list[Voter]:
+    """The voters that have yet to restart: unhealthy ones first, then followers, the leader last."""
+    outdated = [voter for voter in found if not voter.updated]
+    return sorted(outdated, key=lambda voter: (voter.healthy, voter.leads, -voter.position))
 
 
-def objection(voters: Sequence[Voter], name: str) -> str:
-    """Why a voter must not restart now; "" when it may. Asked again in the moment before it does."""
-    others = [voter for voter in voters if voter.name != name]
-    own = next((voter for voter in voters if voter.name == name), None)
-    ill = [voter.name for voter in others if not voter.healthy]
-    if own is not None and not own.healthy:  # what does not serve can't be missed
-        left = len(others) - len(ill)
-        return "" if left >= quorum(len(voters)) else f"only {left} of {len(voters)} voters would be left"
-    if ill:
-        return f"{', '.join(ill)} does not serve"
-    behind = [voter.name for voter in others if _is_behind(voters, voter)]
+def objection(found: Sequence[Voter], name: str) -> str:
+    """Why a voter must not restart now; "" when it may. Asked again immediately before it does."""
+    others = [voter for voter in found if voter.name != name]
+    own = next((voter for voter in found if voter.name == name), None)
+    unhealthy = [voter.name for voter in others if not voter.healthy]
+    if own is not None and not own.healthy:  # an unhealthy member can't be missed
+        left = len(others) - len(unhealthy)
+        return "" if left >= quorum(len(found)) else f"only {left} of {len(found)} voters would be left"
+    if unhealthy:
+        return f"{', '.join(unhealthy)} is not healthy"
+    behind = [voter.name for voter in others if not in_sync(found, voter)]
     return f"{', '.join(behind)} is not in sync" if behind else ""
 
 
-def gate(voters: Sequence[Voter], name: str, lead: int = 0) -> Voter | None:
-    """Who must lead before this voter restarts; None when it does not lead. ValueError when it must not restart now."""
-    if why := objection(voters, name):
-        raise ValueError(f"{name} is not restarted: {why}")
-    own = next((voter for voter in voters if voter.name == name), None)
-    if own is None or not own.leads or len(voters) == 1:
+def transferee(found: Sequence[Voter], name: str, preferred: int = 0) -> Voter | None:
+    """Who must lead before this voter restarts; None when it does not lead. EtcdError when it must not restart now."""
+    if why := objection(found, name):
+        raise EtcdError(FAILED_PRECONDITION, f"{name} is not restarted: {why}")
+    own = next((voter for voter in found if voter.name == name), None)
+    if own is None or not own.leads or len(found) == 1:
         return None
-    chosen = next((voter for voter in voters if voter.id == lead and voter.healthy), None)
-    found = chosen or heir(voters, own)
-    if found is None:
-        raise ValueError(f"{name} is not restarted: it leads, and nobody else can")
-    return found
-
-
-def _is_behind(voters: Sequence[Voter], voter: Voter) -> bool:
-    return max(other.applied for other in voters) - voter.applied > _BEHIND
+    chosen = next((voter for voter in found if voter.id == preferred and voter.healthy), None)
+    next_leader = chosen or successor(found, own.id)
+    if next_leader is None:
+        raise EtcdError(FAILED_PRECONDITION, f"{name} is not restarted: it leads, and no other voter can")
+    return next_leader

@@ -1,66 +1,50 @@
-"""The way of any etcd cluster to another version: what is in the way, and whose turn it is. Pure.
+"""The path of any etcd cluster to another version: what blocks it, and which member restarts next. Pure.
 
-For those who run etcd without Kubernetes; the operator plans for itself (upgrade.py, roll.py).
+For clusters outside Kubernetes; the operator plans with cluster/upgrade.py and cluster/rollout.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .errors import EtcdError
 from .membership import display_name
-from .rollout import Voter, gate, order
+from .rollout import Voter, restart_order, transferee, voters
 from .versions import downgrade_to, drops_log_of, parse, refusal
-from .view import Survey
+from .view import ClusterView
 
 
 @dataclass(frozen=True)
 class Outlook:
     refused: str  # why the version can't be reached; "" when it can
-    done: bool  # every voter runs it, and the cluster has agreed on it
-    waits: str  # what is in the way of the next restart; "" when nothing is
-    order: tuple[str, ...]  # who has yet to restart, in this order
-    downgrade: str  # the minor version that etcd must get ready for first; "" for none
-    old_log: str  # the minor version whose entries must be out of the logs first; "" for none
-    cluster_version: str  # what the members agree on
+    done: bool  # every voter runs it, and the cluster version followed
+    waits: str  # what blocks the next restart; "" when nothing does
+    order: tuple[str, ...]  # the members that have yet to restart, in this order
+    downgrade: str  # the minor version that etcd must prepare for first; "" for none
+    old_log: str  # the minor version whose entries must leave the logs first; "" for none
+    cluster_version: str  # what the members agreed on
 
 
-def voters(found: Survey, target: str = "") -> list[Voter]:
-    """The voters; with a target, those that run it already are renewed."""
-    listed = [seen for seen in found.members if not seen.member.is_learner]
-    return [
-        Voter(
-            id=seen.member.id,
-            name=display_name(seen.member),
-            healthy=bool(seen.healthy),
-            applied=seen.status.raft_applied_index if seen.status else 0,
-            leads=seen.member.id == found.leader_id,
-            renewed=bool(target and seen.status and seen.status.version == target),
-            place=place,
-        )
-        for place, seen in enumerate(listed)
-    ]
-
-
-def outlook(found: Survey, target: str, cluster_version: str, *, allow_downgrade: bool) -> Outlook:
-    known = [seen for seen in found.members if not seen.member.is_learner]
-    running = [seen.status.version for seen in known if seen.status]
+def outlook(view: ClusterView, target: str, *, allow_downgrade: bool) -> Outlook:
+    running = [one.version for one in view.voters if one.version]
+    cluster_version = view.cluster_version
     refused = (
         refusal(
             running,
             target,
             cluster_version=cluster_version,
-            silent=any(seen.status is None for seen in known),
+            silent=any(one.status is None for one in view.voters),
             allow_downgrade=allow_downgrade,
         )
         .replace("spec.upgrade.allowDowngrade", "allow_downgrade")
         .replace("spec.version", "version")
     )
-    asked = voters(found, target)
-    left = tuple(voter.name for voter in order(asked))
+    asked = voters(view, target)
+    left = tuple(voter.name for voter in restart_order(asked))
     agreed = not cluster_version or parse(cluster_version).minor == parse(target).minor
-    waits = _in_the_way(found, asked, left[0] if left else "")
+    waits = _blocked(view, asked, left[0] if left else "")
     if not waits and not left and not agreed:
-        waits = f"the members run {target} and have yet to agree on it; that takes etcd a few seconds"
+        waits = f"every member runs {target}; etcd's cluster version is {cluster_version} and follows in a few seconds"
     moved = any(parse(version).minor == parse(target).minor for version in running)
     return Outlook(
         refused=refused,
@@ -73,14 +57,14 @@ def outlook(found: Survey, target: str, cluster_version: str, *, allow_downgrade
     )
 
 
-def _in_the_way(found: Survey, asked: list[Voter], first: str) -> str:
-    if learners := [display_name(seen.member) for seen in found.members if seen.member.is_learner]:
+def _blocked(view: ClusterView, asked: list[Voter], first: str) -> str:
+    if learners := [display_name(one.member) for one in view.learners]:
         return f"{', '.join(learners)} is a learner: promote or remove it first"
-    if found.alarms:
-        return "; ".join(f"alarm {alarm.alarm} of {alarm.member_id:x}" for alarm in found.alarms)
+    if view.alarms:
+        return "; ".join(f"alarm {alarm.alarm} of {alarm.member_id:x}" for alarm in view.alarms)
     try:
         if first:
-            gate(asked, first)
-    except ValueError as error:
+            transferee(asked, first)
+    except EtcdError as error:
         return str(error)
     return ""

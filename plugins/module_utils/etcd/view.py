@@ -1,67 +1,52 @@
-"""What a cluster looks like when all its members are asked at once. Who doesn't answer is part of the picture."""
+"""One view of an etcd cluster: members, health, versions, alarms, sizes and the leader, as all members answer at once.
+
+A member that does not answer is part of the view. The operator, its acting modules and the public modules share it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from .client import Client
-from .endpoint import Endpoint, Tls
+from .connection import Connection
+from .endpoint import Endpoint
 from .errors import INVALID_ARGUMENT, UNAVAILABLE, EtcdError
-from .fanout import ask_all, on_any
 from .types import Alarm, Member, MemberList, Status
+from .versions import parse
+
+AskAlarms = Callable[[Sequence[str]], tuple[Alarm, ...]]
 
 
 class NoAnswer(EtcdError):  # noqa: N818  as Unreachable
-    """No voter answers; `found` tells what became of each URL."""
+    """No voter answers."""
 
-    def __init__(self, found: dict[str, Look | EtcdError]) -> None:
-        reasons = [str(one) if isinstance(one, EtcdError) else f"{url}: it is a learner" for url, one in found.items()]
+    def __init__(self, answers: Mapping[str, Answer | EtcdError]) -> None:
+        reasons = [
+            str(one) if isinstance(one, EtcdError) else f"{url}: it is a learner" for url, one in answers.items()
+        ]
         super().__init__(UNAVAILABLE, f"no voter of the cluster answers: {'; '.join(reasons)}")
-        self.found = found
-
-
-@dataclass
-class Connection:
-    """How to talk with a cluster; one client per URL, closed all together."""
-
-    tls: Tls | None = None
-    timeout: float = 5.0
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    endpoints: dict[str, Endpoint] = field(default_factory=dict)  # by URL; for those that DNS may not know
-    _clients: dict[str, Client] = field(default_factory=dict, repr=False)
-
-    def client(self, url: str) -> Client:
-        if url not in self._clients:
-            endpoint = self.endpoints.get(url) or Endpoint(url)
-            self._clients[url] = Client(endpoint, self.tls, self.timeout, self.user, self.password)
-        client = self._clients[url]
-        client.token = client.token or next((other.token for other in self._clients.values() if other.token), None)
-        return client
-
-    def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
 
 
 @dataclass(frozen=True)
-class Look:
-    """What one endpoint said."""
+class Answer:
+    """What one endpoint answered."""
 
     status: Status
-    error: str = ""  # why it is not healthy
-    members: MemberList | None = None  # a learner doesn't tell
-    agreed: bool = False  # a quorum says so; else `members` is the member's own view
+    error: str = ""  # why the member is not healthy
+    members: MemberList | None = None  # a learner does not report it
+    agreed: bool = False  # a quorum confirmed `members`; otherwise it is the member's own view
+    cluster_version: str = ""  # the version that the members agreed on, as this member knows it
 
     @property
     def healthy(self) -> bool:
+        """It served a linearizable read; a learner: it follows a leader."""
         return not self.error
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A member of the list. `healthy` is None and `url` empty when it was not asked."""
+class MemberView:
+    """A member of the member list. `healthy` is None and `url` empty when it was not asked."""
 
     member: Member
     url: str = ""
@@ -69,76 +54,190 @@ class Seen:
     healthy: bool | None = None
     error: str = ""
     alarms: tuple[str, ...] = ()
+    cluster_version: str = ""
+
+    @property
+    def voter(self) -> bool:
+        return not self.member.is_learner
+
+    @property
+    def version(self) -> str:
+        """The etcd version that it runs; "" when it does not answer."""
+        return self.status.version if self.status else ""
+
+    @property
+    def applied(self) -> int:
+        """The last raft index that it applied."""
+        return self.status.raft_applied_index if self.status else 0
 
 
 @dataclass(frozen=True)
-class Survey:
-    cluster_id: int
-    quorum: bool  # the list is what a quorum agrees on; else the view of the member that knows most
-    leader_id: int  # 0 when there is none
-    members: tuple[Seen, ...]
-    alarms: tuple[Alarm, ...]
-    endpoints: dict[str, Look | EtcdError]  # by URL
+class ClusterView:
+    cluster_id: int = 0
+    quorum: bool = False  # a quorum confirmed the member list; otherwise it is the view of the most advanced member
+    leader_id: int = 0  # 0 when there is none
+    members: tuple[MemberView, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    answers: Mapping[str, Answer | EtcdError] = field(default_factory=dict)  # by URL
+
+    @property
+    def voters(self) -> list[MemberView]:
+        return [member for member in self.members if member.voter]
+
+    @property
+    def learners(self) -> list[MemberView]:
+        return [member for member in self.members if not member.voter]
+
+    @property
+    def leader(self) -> MemberView | None:
+        return next((member for member in self.members if member.member.id == self.leader_id), None)
 
     @property
     def healthy(self) -> frozenset[int]:
-        """The IDs of the members that are well."""
-        return frozenset(seen.member.id for seen in self.members if seen.healthy)
+        """The IDs of the healthy members."""
+        return frozenset(member.member.id for member in self.members if member.healthy)
 
     @property
     def voter_urls(self) -> list[str]:
-        """Where requests can be put: healthy voters, the leader first."""
-        voters = [seen for seen in self.members if seen.healthy and not seen.member.is_learner]
-        return [seen.url for seen in sorted(voters, key=lambda seen: seen.member.id != self.leader_id)]
+        """Where requests can be sent: healthy voters, the leader first."""
+        voters = [member for member in self.voters if member.healthy]
+        return [member.url for member in sorted(voters, key=lambda one: one.member.id != self.leader_id)]
+
+    @property
+    def cluster_version(self) -> str:
+        """The version that the members agreed on, as the slowest voter knows it."""
+        return min((one.cluster_version for one in self.voters if one.cluster_version), default="", key=parse)
+
+    @property
+    def downgrade(self) -> str:
+        """The version that a pending downgrade goes to; "" for none."""
+        return next((one.status.downgrade for one in self.voters if one.status and one.status.downgrade), "")
+
+    def find(self, member_id: int) -> MemberView | None:
+        return next((one for one in self.members if one.member.id == member_id), None)
+
+    def answer(self, url: str) -> Answer | None:
+        """What an endpoint answered; None when it was not asked or refused."""
+        found = self.answers.get(url)
+        return found if isinstance(found, Answer) else None
+
+    def require_members(self) -> ClusterView:
+        """This view, if any voter answered; EtcdError otherwise."""
+        if self.members:
+            return self
+        for answer in self.answers.values():
+            if isinstance(answer, EtcdError) and answer.final:  # a wrong password is not silence
+                raise answer
+        raise NoAnswer(self.answers)
+
+    def require_leader(self) -> ClusterView:
+        """This view, if the cluster has quorum and a leader; EtcdError otherwise."""
+        if not self.quorum or not self.leader_id:
+            raise EtcdError(UNAVAILABLE, "the cluster has no leader; bring its voters back first")
+        return self
+
+    def without(self, stopping: Collection[str]) -> ClusterView:
+        """The same view, but members of these names are not counted on: their pods are being deleted."""
+        members = (
+            replace(one, healthy=False, error="its pod is being deleted") if one.member.name in stopping else one
+            for one in self.members
+        )
+        return replace(self, members=tuple(members))
 
 
-def survey(connection: Connection, urls: Sequence[str], *, discover: bool = True) -> Survey:
-    """Ask every endpoint and, with `discover`, the members that they tell of too.
+def look(
+    connection: Connection,
+    urls: Sequence[str],
+    *,
+    discover: bool = True,
+    cluster_id: int | None = None,
+    deadline: float = 0,
+) -> ClusterView:
+    """Ask every endpoint and, with `discover`, the members that they report too.
 
-    EtcdError when none of them answers, or when they are not of one cluster.
+    With `cluster_id`, an endpoint of another cluster counts as one that refuses; without, endpoints of several clusters
+    are an EtcdError. `deadline` is for all answers, by default three times the connection's timeout.
     """
-    found = _ask(connection, list(dict.fromkeys(urls)))
-    listed = _best_list(found)
-    more = [url for url, answer in found.items() if isinstance(answer, EtcdError) and answer.from_learner]
+    seconds = deadline or 3 * connection.timeout
+    answers = connection.ask_all(list(dict.fromkeys(urls)), _question, seconds)
+    listed = _best_list(answers)
+    # A learner accepts no login, but it accepts the token that a voter issued in the meantime.
+    more = [url for url, answer in answers.items() if isinstance(answer, EtcdError) and answer.from_learner]
     if discover and listed is not None:
-        more += _undiscovered(listed, found, secure_only=all(Endpoint(url).secure for url in urls))
-    found |= _ask(connection, more)
-    return _picture(connection, found)
+        more += _undiscovered(listed, answers, secure_only=all(Endpoint(url).secure for url in urls))
+    if more:
+        answers |= connection.ask_all(more, _question, seconds)
+    return build(_of_cluster(answers, cluster_id), lambda voters: connection.on_any(voters, Client.alarms))
 
 
-def _ask(connection: Connection, urls: Sequence[str]) -> dict[str, Look | EtcdError]:
-    clients = [connection.client(url) for url in urls]
-    return dict(zip(urls, ask_all(clients, _look, deadline=3 * connection.timeout), strict=True))
-
-
-def _look(client: Client) -> Look:
+def _question(client: Client) -> Answer:
     status = client.status()
-    if status.is_learner:  # it serves no linearizable read; that it follows a leader must do
-        return Look(status, "" if status.leader_id else "it knows no leader")
+    if status.is_learner:  # it serves no linearizable read
+        return Answer(status, "" if status.leader_id else "it knows no leader")
     try:
         members = client.members()
     except EtcdError as error:
-        return Look(status, error.message, client.members(linearizable=False))
+        return Answer(status, error.message, client.members(linearizable=False))
     try:
         client.health()
     except EtcdError as error:
-        return Look(status, error.message, members, agreed=True)
-    return Look(status, "", members, agreed=True)
+        return Answer(status, error.message, members, agreed=True)
+    return Answer(status, "", members, agreed=True, cluster_version=client.cluster_version())
 
 
-def _best_list(found: dict[str, Look | EtcdError]) -> MemberList | None:
-    """A quorum's view if there is one, else that of the member that knows most."""
-    looks = [look for look in found.values() if isinstance(look, Look) and look.members is not None]
-    best = max(looks, key=lambda look: (look.agreed, look.status.raft_applied_index), default=None)
+def build(answers: Mapping[str, Answer | EtcdError], ask_alarms: AskAlarms) -> ClusterView:
+    """Join answers into a view. `ask_alarms` is only called when a member reports an alarm: it costs a log entry."""
+    replies = {url: answer for url, answer in answers.items() if isinstance(answer, Answer)}
+    listed = _best_list(answers)
+    if listed is None:
+        return ClusterView(answers=answers)
+    alarms = _alarms(replies, ask_alarms)
+    by_id = {answer.status.member_id: url for url, answer in replies.items()}
+    # A minority may still follow an earlier leader: a quorum's word and then the newest term count.
+    *_, leader_id = max((one.agreed, one.status.raft_term, one.status.leader_id) for one in replies.values())
+    return ClusterView(
+        cluster_id=listed.cluster_id,
+        quorum=any(answer.agreed for answer in replies.values()),
+        leader_id=leader_id,
+        members=tuple(_member_view(member, by_id.get(member.id), answers, alarms) for member in listed.members),
+        alarms=alarms,
+        answers=answers,
+    )
+
+
+def _of_cluster(answers: dict[str, Answer | EtcdError], cluster_id: int | None) -> dict[str, Answer | EtcdError]:
+    """The answers, checked to be of one cluster."""
+    if cluster_id is not None:
+        return {url: _checked(url, answer, cluster_id) for url, answer in answers.items()}
+    clusters: dict[int, str] = {}
+    for url, answer in answers.items():
+        if isinstance(answer, Answer):
+            clusters.setdefault(answer.status.cluster_id, url)
+    if len(clusters) > 1:
+        which = ", ".join(f"{url} of {number:x}" for number, url in clusters.items())
+        raise EtcdError(INVALID_ARGUMENT, f"the endpoints are not of one cluster: {which}; name those of one only")
+    return answers
+
+
+def _checked(url: str, answer: Answer | EtcdError, cluster_id: int) -> Answer | EtcdError:
+    if isinstance(answer, EtcdError) or answer.status.cluster_id == cluster_id:
+        return answer
+    return EtcdError(UNAVAILABLE, f"it belongs to another cluster, {answer.status.cluster_id:x}", url)
+
+
+def _best_list(answers: Mapping[str, Answer | EtcdError]) -> MemberList | None:
+    """The member list that a quorum confirmed, otherwise that of the most advanced member."""
+    lists = [one for one in answers.values() if isinstance(one, Answer) and one.members is not None]
+    best = max(lists, key=lambda one: (one.agreed, one.status.raft_applied_index), default=None)
     return best.members if best else None
 
 
-def _undiscovered(listed: MemberList, found: dict[str, Look | EtcdError], *, secure_only: bool) -> list[str]:
+def _undiscovered(listed: MemberList, answers: Mapping[str, Answer | EtcdError], *, secure_only: bool) -> list[str]:
     """A URL of each member that has not answered yet. Who uses TLS is not led to plain text."""
-    answered = {look.status.member_id for look in found.values() if isinstance(look, Look)}
+    answered = {answer.status.member_id for answer in answers.values() if isinstance(answer, Answer)}
     missing = [member for member in listed.members if member.id not in answered]
     usable = [[url for url in member.client_urls if _usable(url, secure_only)] for member in missing]
-    return [urls[0] for urls in usable if urls and not set(urls) & set(found)]
+    return [urls[0] for urls in usable if urls and not set(urls) & set(answers)]
 
 
 def _usable(url: str, secure_only: bool) -> bool:
@@ -148,63 +247,27 @@ def _usable(url: str, secure_only: bool) -> bool:
         return False
 
 
-def _picture(connection: Connection, found: dict[str, Look | EtcdError]) -> Survey:
-    looks = {url: look for url, look in found.items() if isinstance(look, Look)}
-    listed = _best_list(found)
-    if listed is None:
-        raise _nobody(found)
-    _of_one_cluster(looks)
-    by_id = {look.status.member_id: url for url, look in looks.items()}
-    alarms = _alarms(connection, looks)
-    # A minority may still follow a leader of old, and during an election views differ: the newest term counts.
-    *_, leader_id = max((look.agreed, look.status.raft_term, look.status.leader_id) for look in looks.values())
-    return Survey(
-        cluster_id=listed.cluster_id,
-        quorum=any(look.agreed for look in looks.values()),
-        leader_id=leader_id,
-        members=tuple(_seen(member, by_id.get(member.id), found, alarms) for member in listed.members),
-        alarms=alarms,
-        endpoints=found,
-    )
-
-
-def _nobody(found: dict[str, Look | EtcdError]) -> EtcdError:
-    for answer in found.values():
-        if isinstance(answer, EtcdError) and answer.final:  # a wrong password is not silence
-            return answer
-    return NoAnswer(found)
-
-
-def _of_one_cluster(looks: dict[str, Look]) -> None:
-    clusters: dict[int, str] = {}
-    for url, look in looks.items():
-        clusters.setdefault(look.status.cluster_id, url)
-    if len(clusters) > 1:
-        which = ", ".join(f"{url} of {cluster_id:x}" for cluster_id, url in clusters.items())
-        raise EtcdError(INVALID_ARGUMENT, f"the endpoints are not of one cluster: {which}; name those of one only")
-
-
-def _seen(member: Member, url: str | None, found: dict[str, Look | EtcdError], alarms: Sequence[Alarm]) -> Seen:
+def _member_view(
+    member: Member, url: str | None, answers: Mapping[str, Answer | EtcdError], alarms: Sequence[Alarm]
+) -> MemberView:
     own_alarms = tuple(alarm.alarm for alarm in alarms if alarm.member_id == member.id)
-    look = found[url] if url else None
-    if url and isinstance(look, Look):
-        return Seen(member, url, look.status, look.healthy, look.error, own_alarms)
+    answer = answers[url] if url else None
+    if url and isinstance(answer, Answer):
+        return MemberView(member, url, answer.status, answer.healthy, answer.error, own_alarms, answer.cluster_version)
     if not member.name:
-        return Seen(member, healthy=False, error="it has not started yet", alarms=own_alarms)
+        return MemberView(member, healthy=False, error="it has not started yet", alarms=own_alarms)
     for asked in member.client_urls:
-        if asked in found:
-            answer = found[asked]
-            error = str(answer) if isinstance(answer, EtcdError) else f"{asked}: another member answers there"
-            return Seen(member, asked, None, False, error, own_alarms)
-    return Seen(member, error="it was not asked", alarms=own_alarms)
+        if asked in answers:
+            refused = answers[asked]
+            error = str(refused) if isinstance(refused, EtcdError) else f"{asked}: another member answers there"
+            return MemberView(member, asked, None, False, error, own_alarms)
+    return MemberView(member, error="it was not asked", alarms=own_alarms)
 
 
-def _alarms(connection: Connection, looks: dict[str, Look]) -> tuple[Alarm, ...]:
-    """Asked for only when a member speaks of one: the question itself goes through raft."""
-    if not any("alarm:" in error for look in looks.values() for error in look.status.errors):
+def _alarms(replies: Mapping[str, Answer], ask_alarms: AskAlarms) -> tuple[Alarm, ...]:
+    if not any("alarm:" in error for answer in replies.values() for error in answer.status.errors):
         return ()
-    voters = [connection.client(url) for url, look in looks.items() if look.members is not None]
     try:
-        return on_any(voters, lambda client: client.alarms())
-    except EtcdError:  # without quorum; what the members say themselves is in their status
+        return ask_alarms([url for url, answer in replies.items() if answer.members is not None])
+    except EtcdError:  # without quorum; what the members report themselves is in their status
         return ()

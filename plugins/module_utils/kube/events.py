@@ -1,10 +1,10 @@
-"""Events: one for each transition of a phase or its reason."""
+"""Events as plain values and as objects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from .conditions import time_text
 from .manifest import Manifest
@@ -17,14 +17,6 @@ class Event:
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
-
-
-def transition(before: dict[str, Any], phase: str, reason: str, message: str, *, warning: bool) -> list[Event]:
-    """An event, if the phase or its reason differs from the status before."""
-    known = {each["reason"] for each in before.get("conditions", [])}
-    if before.get("phase") == phase and reason in known:
-        return []
-    return [Event("Warning" if warning else "Normal", reason, message)]
 
 
 def event_manifest(resource: Manifest, event: Event) -> Manifest:

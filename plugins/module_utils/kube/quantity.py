@@ -22,6 +22,11 @@ def parse(text: str) -> Decimal:
     return Decimal(found[1]) * _SUFFIXES[found[2]]
 
 
+def is_smaller(quantity: str, size: str) -> bool:
+    """Whether a quantity is less than a size; an unknown one ("") is not."""
+    return bool(quantity) and parse(quantity) < parse(size)
+
+
 def rounded(size: int) -> str:
     """A size in two digits, rounded up, so that a status does not change with every write."""
     for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):

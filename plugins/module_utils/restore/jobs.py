@@ -1,4 +1,4 @@
-"""The Jobs of a restore: one that fetches, checks and hands out the snapshot, and one for each member's volume."""
+"""The Jobs of a restore: one that fetches, verifies and hands out the snapshot, and one for each member's volume."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 from ..api.cluster import Cluster
 from ..api.restore import Restore, Snapshot
-from ..backup import jobs
+from ..backup import workers
 from ..cluster.config import DATA_DIR
+from ..kube import jobs
 from ..kube.manifest import Manifest
-from ..snapshots import transfer as serve
+from ..kube.ownership import owner_reference
+from ..snapshots import transfer
 
 RESTORE_LABEL = "etcdops.dev/restore"
 _VOLUME = "/var/lib/etcd"
-_TRANSFER = str(serve.FOLDER)
-_BUMP = 1_000_000_000  # revisions that no client can have seen
+_TRANSFER = str(transfer.FOLDER)
+_BUMP = 1_000_000_000  # more revisions than any client can have seen
 _DEADLINE = 6 * 3600
-_TIDYING = 600
+_CLEANUP_DEADLINE = 600
 _COLLECTIONS = "/opt/ansible/collections"
 
 
@@ -33,30 +35,32 @@ def member_name(restore: Restore, verb: str, ordinal: int) -> str:
 
 
 def owner(restore: Restore) -> Manifest:
-    return jobs.owner("EtcdRestore", restore.name, restore.uid)
+    return owner_reference("EtcdRestore", restore.name, restore.uid)
 
 
 def source(restore: Restore, snapshot: Snapshot, cluster: Cluster, image: str, near: str = "") -> Manifest:
-    """Fetch it, check it, and hand it out to the members' Jobs until it is told to stop.
+    """Fetch the snapshot, verify it, and hand it out to the members' Jobs until this Job is deleted.
 
-    Beside the pod `near`, if it can be. So is the Job of a snapshot that is taken before, perhaps to the same claim,
-    and some claims are for one node at a time.
+    It runs beside the pod `near`, if it can. So does the Job of a snapshot that is taken before, perhaps to the same
+    PVC, and some PVCs are for one node at a time.
     """
-    needs = jobs.store(snapshot.destination, read_only=True) + jobs.encryption(snapshot.encryption_secret)
-    scratch, transfer = jobs.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
-    where = jobs.path_in_pod(snapshot.destination, snapshot.name)
-    settings = {"SNAPSHOT_SRC": where, "SNAPSHOT_SHA256": snapshot.sha256, "SNAPSHOT_COPY": jobs.SNAPSHOT}
-    fetch = jobs.worker("fetch", image, "etcd_snapshot_fetch", needs + scratch + jobs.Parts(settings))
-    arguments = ["snapshot", "status", jobs.SNAPSHOT, "--write-out=json"]
-    check = jobs.etcdutl("check", cluster.image, arguments, scratch)
-    command = ["python3", "-m", serve.__name__, jobs.SNAPSHOT]
-    hand_out = jobs.container("serve", image, command, scratch + transfer + jobs.Parts({"PYTHONPATH": _COLLECTIONS}))
+    needs = workers.store(snapshot.destination, read_only=True) + workers.encryption(snapshot.encryption_secret)
+    scratch, certificates = workers.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
+    where = workers.path_in_pod(snapshot.destination, snapshot.name)
+    settings = {"SNAPSHOT_SRC": where, "SNAPSHOT_SHA256": snapshot.sha256, "SNAPSHOT_COPY": workers.SNAPSHOT}
+    fetch = workers.worker("fetch", image, "etcd_snapshot_fetch", needs + scratch + jobs.Parts(settings))
+    arguments = ["snapshot", "status", workers.SNAPSHOT, "--write-out=json"]
+    check = workers.etcdutl("check", cluster.image(), arguments, scratch)
+    command = ["python3", "-m", transfer.__name__, workers.SNAPSHOT]
+    hand_out = jobs.container(
+        "serve", image, command, scratch + certificates + jobs.Parts({"PYTHONPATH": _COLLECTIONS})
+    )
     order = jobs.Order(
         namespace=restore.namespace,
         name=source_name(restore),
         owner=owner(restore),
         containers=(fetch, check, hand_out),
-        volumes=(needs + scratch + transfer).volumes,
+        volumes=(needs + scratch + certificates).volumes,
         deadline=_DEADLINE,
         labels=_labels(restore),
         affinity=_beside(near) if near else {},
@@ -67,7 +71,7 @@ def source(restore: Restore, snapshot: Snapshot, cluster: Cluster, image: str, n
 
 @dataclass(frozen=True)
 class Source:
-    """Who hands out the snapshot, to how many members; and the image of the Jobs."""
+    """The pod that hands out the snapshot, the number of members, and the image of the Jobs."""
 
     address: str
     size: int
@@ -75,20 +79,22 @@ class Source:
 
 
 def member(restore: Restore, cluster: Cluster, ordinal: int, source: Source) -> Manifest:
-    """Make one member's data. What was there is moved aside, on the same volume."""
+    """Make one member's data. The previous data is moved aside, on the same volume."""
     pods = [cluster.pod_name(each) for each in range(source.size)]
     pod = pods[ordinal]
-    scratch, transfer = jobs.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
-    volume = jobs.claim(f"data-{pod}", _VOLUME)
+    scratch, certificates = workers.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
+    volume = workers.claim(f"data-{pod}", _VOLUME)
     settings = _settings(restore, "restored") | {
-        "RESTORE_SRC": serve.url(source.address),
-        "RESTORE_SNAPSHOT": jobs.SNAPSHOT,
+        "RESTORE_SRC": transfer.url(source.address),
+        "RESTORE_SNAPSHOT": workers.SNAPSHOT,
     }
-    prepare = jobs.worker("prepare", source.image, "etcd_restore", volume + scratch + transfer + jobs.Parts(settings))
+    prepare = workers.worker(
+        "prepare", source.image, "etcd_restore", volume + scratch + certificates + jobs.Parts(settings)
+    )
     arguments = [
         "snapshot",
         "restore",
-        jobs.SNAPSHOT,
+        workers.SNAPSHOT,
         f"--data-dir={DATA_DIR}",
         f"--name={pod}",
         f"--initial-cluster={','.join(f'{each}={cluster.peer_url(each)}' for each in pods)}",
@@ -97,16 +103,16 @@ def member(restore: Restore, cluster: Cluster, ordinal: int, source: Source) -> 
         f"--bump-revision={_BUMP}",
         "--mark-compacted",
     ]
-    make = jobs.etcdutl("restore", cluster.image, arguments, volume + scratch)
+    make = workers.etcdutl("restore", cluster.image(), arguments, volume + scratch)
     order = jobs.Order(
         namespace=restore.namespace,
         name=member_name(restore, "member", ordinal),
         owner=owner(restore),
         containers=(prepare, make),
-        volumes=(volume + scratch + transfer).volumes,
+        volumes=(volume + scratch + certificates).volumes,
         deadline=_DEADLINE,
         labels=_labels(restore) | {"etcdops.dev/restore-member": cluster.name},
-        # Spread as the members will be: a volume may be bound to the node where it is first used.
+        # Spread like the members: a volume may be bound to the node where it is first used.
         affinity=_apart(cluster) | {key: cluster.pod["affinity"][key] for key in cluster.pod.get("affinity", {})},
         pod=cluster.pod,
         retries=2,
@@ -115,18 +121,18 @@ def member(restore: Restore, cluster: Cluster, ordinal: int, source: Source) -> 
 
 
 def after(restore: Restore, cluster: Cluster, verb: str, ordinal: int, image: str) -> Manifest:
-    """What comes after, well or not: put the old data back (`putback`), or delete it (`tidy`)."""
+    """What follows: put the previous data back (`putback`), or delete it (`tidy`)."""
     pod = cluster.pod_name(ordinal)
-    volume = jobs.claim(f"data-{pod}", _VOLUME)
+    volume = workers.claim(f"data-{pod}", _VOLUME)
     settings = _settings(restore, "put_back" if verb == "putback" else "kept")
-    work = jobs.worker(verb, image, "etcd_restore", volume + jobs.Parts(settings))
+    work = workers.worker(verb, image, "etcd_restore", volume + jobs.Parts(settings))
     order = jobs.Order(
         namespace=restore.namespace,
         name=member_name(restore, verb, ordinal),
         owner=owner(restore),
         containers=(work,),
         volumes=volume.volumes,
-        deadline=_TIDYING if verb == "tidy" else _DEADLINE,
+        deadline=_CLEANUP_DEADLINE if verb == "tidy" else _DEADLINE,
         labels=_labels(restore),
         affinity=_beside(pod),
         pod=cluster.pod,
@@ -136,7 +142,7 @@ def after(restore: Restore, cluster: Cluster, verb: str, ordinal: int, image: st
 
 
 def _beside(pod: str) -> Manifest:
-    """On the node of that pod, if it can be."""
+    """Prefer the node of that pod."""
     term = {
         "topologyKey": "kubernetes.io/hostname",
         "labelSelector": {"matchLabels": {"statefulset.kubernetes.io/pod-name": pod}},

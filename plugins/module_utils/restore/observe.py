@@ -1,4 +1,4 @@
-"""Looking: what a plan for an EtcdRestore needs, from the API server."""
+"""Observing an EtcdRestore: everything that a plan needs, from the API server."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ..api import cluster as spec
-from ..api.backup import API_VERSION
+from ..api import cluster as api_cluster
 from ..api.restore import Restore, Snapshot, of_backup
-from ..backup import jobs
 from ..backup.observe import missing, own_image
 from ..cluster.manifests import UID_LABEL
-from ..kube.client import Kube, KubeError
+from ..kube import jobs
+from ..kube.client import Kube
+from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
+from ..kube.ownership import API_VERSION
 from . import jobs as restore_jobs
-from .plan import FINISHED, Observed
+from .plan import Observation, Phase
 from .planner import backup_name
 
 
-def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observed:
+def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
     now = datetime.now(UTC)
-    namespace, finished = restore.namespace, status.get("phase") in FINISHED
+    namespace, finished = restore.namespace, Phase(status.get("phase", Phase.PENDING)).finished
     resource = api.get("EtcdCluster", namespace, restore.cluster)
     snapshot, problem = (None, "") if finished else _snapshot(api, restore)
     would_be, refusal = (resource, "") if resource or restore.in_place else _template(api, restore, finished)
@@ -30,13 +31,13 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observed:
     pods = api.list("Pod", namespace, f"{restore_jobs.RESTORE_LABEL}={restore.name}")
     source = _job(api, restore, restore_jobs.source_name(restore), pods, now)
     before = api.get("EtcdBackup", namespace, backup_name(restore)) if restore.in_place and not finished else None
-    return Observed(
+    return Observation(
         now=now,
         image=own_image(api),
         snapshot=snapshot,
         problem=problem,
         resource=resource,
-        cluster=spec.read(would_be) if would_be else None,
+        cluster=api_cluster.parse(would_be) if would_be else None,
         refusal=refusal,
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
         claims={each["metadata"]["name"]: each["metadata"]["labels"].get(UID_LABEL, "") for each in claims},
@@ -80,7 +81,7 @@ def _snapshot(api: Kube, restore: Restore) -> tuple[Snapshot | None, str]:
         return restore.snapshot, _missing(api, restore, restore.snapshot)
     resource = api.get("EtcdBackup", restore.namespace, restore.backup)
     if resource is None:
-        return None, f"there is no EtcdBackup {restore.backup}; name another one, or where the snapshot is kept"
+        return None, f"EtcdBackup {restore.backup} does not exist; name another one, or the location of the snapshot"
     if resource.get("status", {}).get("phase") != "Succeeded":
         state = resource.get("status", {}).get("phase", "Pending")
         return None, f"EtcdBackup {restore.backup} has not succeeded: it is {state}"
@@ -95,7 +96,7 @@ def _missing(api: Kube, restore: Restore, snapshot: Snapshot | None) -> str:
 
 
 def _template(api: Kube, restore: Restore, finished: bool) -> tuple[Manifest | None, str]:
-    """The EtcdCluster as it would be made, with all defaults; or why Kubernetes would not take it."""
+    """The EtcdCluster as it would be created, with all defaults; or why Kubernetes would refuse it."""
     if finished:
         return None, ""
     meta = {"namespace": restore.namespace, "name": restore.cluster}

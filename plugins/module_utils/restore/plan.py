@@ -1,64 +1,124 @@
-"""What is seen and what is planned for an EtcdRestore, as plan.py and observed.py are for an EtcdCluster."""
+"""The phases, reasons and actions of an EtcdRestore, and what is observed of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from ..api.cluster import HELD_BY, Cluster
 from ..api.restore import Restore, Snapshot
-from ..backup import jobs
-from ..kube.conditions import conditions
+from ..kube import jobs
 from ..kube.manifest import Manifest
-
-SOON, SETTLED = 1, 3600
-
-
-class Phase(StrEnum):
-    PENDING = "Pending"
-    VERIFYING = "Verifying"
-    SNAPSHOTTING = "Snapshotting"
-    STOPPING = "Stopping"
-    RESTORING = "Restoring"
-    STARTING = "Starting"
-    PUTTING_BACK = "PuttingBack"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
+from ..plan import WARNING, Action
+from ..plan import Phase as BasePhase
+from ..plan import Reason as BaseReason
 
 
-BEFORE = (Phase.PENDING, Phase.VERIFYING, Phase.SNAPSHOTTING)  # anything is touched
-FINISHED = (Phase.SUCCEEDED, Phase.FAILED)
+class Phase(BasePhase):
+    PENDING = "Pending", "The operator has not looked at it yet."
+    VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet."
+    SNAPSHOTTING = "Snapshotting", "In place: a snapshot of the current data is taken first."
+    STOPPING = "Stopping", "In place: every member is stopped."
+    RESTORING = "Restoring", "Each member's data is made from the snapshot."
+    STARTING = "Starting", "All data is in place, and the members start."
+    PUTTING_BACK = "PuttingBack", "The restore failed, and the previous data is put back."
+    SUCCEEDED = "Succeeded", "The EtcdCluster runs with the data of the snapshot."
+    FAILED = "Failed", "The message says why, and what the EtcdCluster has now. It is not tried again."
+
+    @property
+    def untouched(self) -> bool:
+        """Nothing of the EtcdCluster was changed yet."""
+        return self in (Phase.PENDING, Phase.VERIFYING, Phase.SNAPSHOTTING)
+
+    @property
+    def finished(self) -> bool:
+        return self in (Phase.SUCCEEDED, Phase.FAILED)
 
 
-class Step(StrEnum):
-    """Each has a file in roles/etcdrestore/tasks/steps/."""
-
-    IDLE = "idle"
-    FETCH = "fetch"  # the Job that fetches and hands out the snapshot, and certificates for that
-    CREATE = "create"  # objects that are made once
-    HOLD = "hold"  # mark the EtcdCluster: its members stop, or don't start
-    RELEASE = "release"  # let it start
-    TIDY = "tidy"  # remove what is done with
+class Reason(BaseReason):
+    VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet.", "Wait."
+    SNAPSHOTTING = "Snapshotting", "A snapshot of the current data is taken first.", "See the EtcdBackup."
+    CREATING = "Creating", "The snapshot is verified, and the new EtcdCluster is created.", ""
+    STOPPING = "Stopping", "Every member of the EtcdCluster is stopped.", "Wait."
+    RESTORING = (
+        "Restoring",
+        "Each member's data is made from the snapshot.",
+        "Wait; the message has a Job's problem, if any.",
+    )
+    STARTING = "Starting", "All data is in place, and the members start.", "Wait."
+    PUTTING_BACK = "PuttingBack", "The restore failed, and the previous data is put back.", "Wait.", WARNING
+    SUCCEEDED = "Succeeded", "The EtcdCluster runs with the data of the snapshot.", ""
+    FAILED = (
+        "Failed",
+        "The restore failed; the message says why and what the EtcdCluster has now.",
+        "Create another EtcdRestore.",
+        WARNING,
+    )
+    GONE = "Gone", "The EtcdRestore or its namespace is being deleted.", ""
 
 
 @dataclass(frozen=True)
-class Observed:
+class FetchSnapshot(Action):
+    """Create the Job that fetches, verifies and hands out the snapshot, and the certificates for that."""
+
+    objects: tuple[Manifest, ...]
+
+    @property
+    def creates(self) -> tuple[Manifest, ...]:
+        return self.objects
+
+
+@dataclass(frozen=True)
+class CreateObjects(Action):
+    """Create PVCs and Jobs of members, an EtcdCluster or an EtcdBackup. Each is created once."""
+
+    objects: tuple[Manifest, ...]
+
+    @property
+    def creates(self) -> tuple[Manifest, ...]:
+        return self.objects
+
+
+@dataclass(frozen=True)
+class HoldCluster(Action):
+    """Annotate the EtcdCluster: its members stop, or, when the restore failed, may run again."""
+
+    cluster: str
+    annotations: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class ReleaseCluster(Action):
+    """Let the EtcdCluster start with the data of the snapshot, under a new cluster ID."""
+
+    cluster: str
+    annotations: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class DeleteJobs(Action):
+    """Delete Jobs that have reported."""
+
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Observation:
     now: datetime
     image: str = ""  # the operator's own
     snapshot: Snapshot | None = None
     problem: str = ""  # why there is no snapshot to restore
     resource: Manifest | None = None  # the EtcdCluster
-    cluster: Cluster | None = None  # the same, or what would be made
-    refusal: str = ""  # why Kubernetes would not take the new EtcdCluster
-    stopped: bool = True  # no member runs, and nobody is about to start one
+    cluster: Cluster | None = None  # the same, or the one that would be created
+    refusal: str = ""  # why Kubernetes would refuse the new EtcdCluster
+    stopped: bool = True  # no member runs, and none is about to start
     claims: Mapping[str, str] = field(default_factory=dict)  # name: the uid of the EtcdCluster that it was made for
     source: jobs.Job | None = None
     check_log: str | None = None
     jobs: Mapping[str, jobs.Job] = field(default_factory=dict)  # by name, of members
-    backup: dict[str, Any] | None = None  # the status of the EtcdBackup of what was there
+    backup: dict[str, Any] | None = None  # the status of the EtcdBackup of the previous data
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -71,44 +131,9 @@ class Observed:
         return found
 
     def held_by(self, restore: Restore) -> bool:
-        """Has the EtcdCluster been told that no member may run?"""
+        """Whether the EtcdCluster is annotated so that no member may run."""
         return self.annotations.get(HELD_BY) == restore.name
 
     def at_rest(self, restore: Restore) -> bool:
-        """And has it heard, so that the volumes are nobody's but ours?"""
+        """Whether its members have stopped, so that only this restore uses the volumes."""
         return self.held_by(restore) and self.status.get("phase") == "Restoring" and self.stopped
-
-
-@dataclass(frozen=True)
-class Plan:
-    phase: Phase
-    reason: str
-    message: str
-    step: Step = Step.IDLE
-    create: tuple[Manifest, ...] = ()
-    annotations: dict[str, str | None] = field(default_factory=dict)
-    forget_id: bool = False  # the EtcdCluster's clusterID: it gets another
-    delete_jobs: tuple[str, ...] = ()
-    result: dict[str, Any] = field(default_factory=dict)  # goes into the status
-    requeue: int = SOON
-    release: bool = False  # the finalizer's work is done
-
-    @property
-    def warning(self) -> bool:
-        return self.phase in (Phase.FAILED, Phase.PUTTING_BACK)
-
-
-def status(restore: Restore, done: Plan, before: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """The whole status."""
-    said = (
-        ("Complete", str(done.phase is Phase.SUCCEEDED), done.reason, done.message),
-        ("Failed", str(done.phase is Phase.FAILED), done.reason, done.message),
-    )
-    return {
-        "phase": str(done.phase),
-        "message": done.message,
-        "observedGeneration": restore.generation,
-        "cluster": restore.cluster,
-        **done.result,
-        "conditions": conditions(said, restore.generation, before.get("conditions", []), now),
-    }

@@ -1,9 +1,10 @@
-"""What to do next for an EtcdRestore: a pure function, as planner.py is for an EtcdCluster.
+"""What to do next for an EtcdRestore. Pure, as cluster/planner.py.
 
-First the snapshot is fetched and checked; until then nothing is touched. In place, a snapshot of what is there comes
-next, and the members are stopped. Then every member's data is made from the same snapshot, under a token of this
-restore's own, and only when all of it is there does the cluster start, with sealed configurations: no member can start
-without its data. What a volume held before stays on it until the cluster runs, and is put back when the restore fails.
+First the snapshot is fetched and verified; until then nothing is changed. In place, a snapshot of the current data
+comes next, and the members are stopped. Then every member's data is made from the same snapshot, under an
+initial-cluster-token of this restore, and only when all of it is there does the cluster start, with sealed
+configurations: no member can start without its data. The previous data stays on the volumes until the cluster runs, and
+is put back when the restore fails.
 """
 
 from __future__ import annotations
@@ -13,77 +14,90 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..api import backup
-from ..api.backup import API_VERSION
 from ..api.cluster import HELD_BY, MADE_BY, RESTORED, Cluster
 from ..api.restore import Restore
-from ..backup import jobs
+from ..backup import workers
 from ..backup.planner import healthy_members
 from ..cluster.manifests import claim_manifest
-from ..kube.conditions import sentence, time_text
+from ..kube import jobs
+from ..kube.conditions import conditions, sentence, time_text
 from ..kube.manifest import Manifest
+from ..kube.ownership import API_VERSION
+from ..plan import SOON, Plan
 from . import jobs as restore_jobs
-from .plan import BEFORE, FINISHED, SETTLED, SOON, Observed, Phase, Plan, Step
+from .plan import (
+    CreateObjects,
+    DeleteJobs,
+    FetchSnapshot,
+    HoldCluster,
+    Observation,
+    Phase,
+    Reason,
+    ReleaseCluster,
+)
 
-_RUNNING = timedelta(minutes=10)  # for the restored cluster to serve
+_SETTLED = 3600  # seconds until a finished restore is looked at again
+_SLOW = timedelta(minutes=10)  # for the restored cluster to become healthy
 
 
-def plan(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
+def plan(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     """The next step; `before` is the status so far."""
     phase = Phase(before.get("phase", Phase.PENDING))
-    if phase in FINISHED:
-        return _finished(restore, seen, before, phase)
+    if phase.finished:
+        return _finished(restore, observed, before, phase)
     if restore.deleting:
-        return _deleted(restore, seen, before, phase)
-    if why := _impossible(restore, seen, before, phase):
-        return _fail(restore, seen, before, why)
-    next_step = {
+        return _deleted(restore, observed, before, phase)
+    if why := _impossible(restore, observed, before, phase):
+        return _fail(restore, observed, before, why)
+    next_action = {
         Phase.SNAPSHOTTING: _snapshotting,
         Phase.STOPPING: _stopping,
         Phase.RESTORING: _restoring,
         Phase.STARTING: _starting,
         Phase.PUTTING_BACK: _put_back,
     }
-    return next_step.get(phase, _verifying)(restore, seen, before)
+    return next_action.get(phase, _verifying)(restore, observed, before)
 
 
-def _impossible(restore: Restore, seen: Observed, before: dict[str, Any], phase: Phase) -> str:
-    """Why it can't be done."""
-    cluster = seen.cluster
+def _impossible(restore: Restore, observed: Observation, before: dict[str, Any], phase: Phase) -> str:
+    """Why the restore can't be done; "" when it can."""
+    cluster = observed.cluster
     if phase in (Phase.PUTTING_BACK, Phase.STARTING):
         return ""
-    if seen.problem and phase in BEFORE:
-        return seen.problem
+    if observed.problem and phase.untouched:
+        return observed.problem
     if cluster is None:
-        return f"there is no EtcdCluster {restore.cluster} to restore in place"
+        return f"EtcdCluster {restore.cluster} does not exist, so it can't be restored in place"
     if cluster.storage.type != "Persistent":
-        return "a snapshot can only be restored onto volumes: storage.type must be Persistent"
-    if seen.refusal:
-        return f"Kubernetes refuses the new EtcdCluster: {seen.refusal}"
-    why = _not_in_place(restore, cluster, phase) if restore.in_place else _not_new(restore, seen)
-    known = before.get("etcdVersion") or (seen.snapshot.version if seen.snapshot else "")
+        return "a snapshot can only be restored onto volumes: spec.storage.type must be Persistent"
+    if observed.refusal:
+        return f"Kubernetes refuses the new EtcdCluster: {observed.refusal}"
+    why = _not_in_place(restore, cluster, phase) if restore.in_place else _not_new(restore, observed)
+    known = before.get("etcdVersion") or (observed.snapshot.version if observed.snapshot else "")
     return why or _versions(known, cluster)
 
 
-def _not_new(restore: Restore, seen: Observed) -> str:
-    if seen.resource and seen.annotations.get(MADE_BY) != restore.uid:
+def _not_new(restore: Restore, observed: Observation) -> str:
+    if observed.resource and observed.annotations.get(MADE_BY) != restore.uid:
         return (
-            f"EtcdCluster {restore.cluster} exists already and is not touched; choose another name, or restore in "
-            "place (spec.inPlace)"
+            f"EtcdCluster {restore.cluster} exists and is not changed; choose another name, or restore in place "
+            "(spec.inPlace)"
         )
-    if not seen.resource and seen.claims:
-        return f"{', '.join(sorted(seen.claims))} hold data of an earlier cluster of this name; delete them first"
+    if not observed.resource and observed.claims:
+        names = ", ".join(sorted(observed.claims))
+        return f"{names} hold data of an earlier cluster of this name; delete these PVCs first"
     return ""
 
 
 def _not_in_place(restore: Restore, cluster: Cluster, phase: Phase) -> str:
-    if phase not in BEFORE:
+    if not phase.untouched:
         return ""
     if cluster.size == 0:
-        return f"EtcdCluster {restore.cluster} has size 0; set the size that it shall have"
+        return f"EtcdCluster {restore.cluster} has size 0; set spec.size first"
     if cluster.deleting:
         return f"EtcdCluster {restore.cluster} is being deleted"
     if cluster.held_by:
-        return f"EtcdCluster {restore.cluster} is being restored by {cluster.held_by}"
+        return f"EtcdCluster {restore.cluster} is already being restored by EtcdRestore {cluster.held_by}"
     return ""
 
 
@@ -104,253 +118,279 @@ def _minor(version: str) -> int:
 # -- before anything is touched
 
 
-def _verifying(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
-    assert seen.snapshot  # noqa: S101
-    assert seen.cluster  # noqa: S101
-    facts = {"startTime": before.get("startTime") or time_text(seen.now), "source": seen.snapshot.location}
-    verifying = Plan(Phase.VERIFYING, "Verifying", f"Fetching and checking {seen.snapshot.location}.", result=facts)
-    if seen.source is None:
-        near = next(iter(healthy_members(seen.status)), "") if restore.in_place else ""
-        made = restore_jobs.source(restore, seen.snapshot, seen.cluster, seen.image, near)
-        return replace(verifying, step=Step.FETCH, create=(made,))
-    job = seen.source
-    if job.failed or job.is_stuck(seen.now):
-        why = jobs.in_words(seen.snapshot.destination, job.why)
-        return _fail(restore, seen, before, f"{seen.snapshot.location} can't be restored: {why}")
-    checked = jobs.snapshot_status(seen.check_log)
+def _verifying(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    assert observed.snapshot  # noqa: S101
+    assert observed.cluster  # noqa: S101
+    facts = {"startTime": before.get("startTime") or time_text(observed.now), "source": observed.snapshot.location}
+    message = f"Fetching and verifying {observed.snapshot.location}."
+    verifying = Plan(Phase.VERIFYING, Reason.VERIFYING, message, record=facts)
+    if observed.source is None:
+        near = next(iter(healthy_members(observed.status)), "") if restore.in_place else ""
+        made = restore_jobs.source(restore, observed.snapshot, observed.cluster, observed.image, near)
+        return replace(verifying, action=FetchSnapshot((made,)))
+    job = observed.source
+    if job.failed or job.is_stuck(observed.now):
+        why = workers.in_words(observed.snapshot.destination, job.why)
+        return _fail(restore, observed, before, f"{observed.snapshot.location} can't be restored: {why}")
+    checked = workers.snapshot_status(observed.check_log)
     if not job.running or not checked:
-        return replace(verifying, message=f"{verifying.message}{job.trouble}", requeue=jobs.patience(job, seen.now))
-    # Before 3.6 a snapshot does not know its version.
-    known = checked.get("etcdVersion") or ("3.5" if _minor(seen.cluster.version) > 5 else "")
-    if why := _versions(seen.snapshot.version or known, seen.cluster):
-        return _fail(restore, seen, before, why)
+        return replace(verifying, message=f"{verifying.message}{job.trouble}", requeue=jobs.patience(job, observed.now))
+    # Before 3.6 a snapshot does not contain its version.
+    known = checked.get("etcdVersion") or ("3.5" if _minor(observed.cluster.version) > 5 else "")
+    if why := _versions(observed.snapshot.version or known, observed.cluster):
+        return _fail(restore, observed, before, why)
     found = facts | checked
-    planned = _in_place(restore, seen) if restore.in_place else _new(restore, seen, before | found)
-    return replace(planned, result=found | planned.result)
+    planned = _in_place(restore, observed) if restore.in_place else _new(restore, observed, before | found)
+    return replace(planned, record=found | dict(planned.record))
 
 
-def _in_place(restore: Restore, seen: Observed) -> Plan:
-    """The snapshot is sound. What is there is saved first, if it can be."""
-    if restore.take_snapshot and healthy_members(seen.status):
-        return _snapshot_first(restore, seen)
-    return _hold(restore, seen)
+def _in_place(restore: Restore, observed: Observation) -> Plan:
+    """The snapshot is verified. The current data is saved first, if it can be."""
+    if restore.take_snapshot and healthy_members(observed.status):
+        return _snapshot_first(restore, observed)
+    return _hold(restore, observed)
 
 
-def _snapshot_first(restore: Restore, seen: Observed) -> Plan:
-    message = f"The snapshot is sound. First, one of what {restore.cluster} holds now."
-    wanted = (_backup(restore, seen),) if seen.backup is None else ()
-    step = Step.CREATE if wanted else Step.IDLE
-    return Plan(Phase.SNAPSHOTTING, "Snapshotting", message, step, wanted, requeue=2)
+def _snapshot_first(restore: Restore, observed: Observation) -> Plan:
+    message = f"The snapshot is verified. Taking one of the current data of {restore.cluster} first."
+    action = CreateObjects((_backup(restore, observed),)) if observed.backup is None else None
+    return Plan(Phase.SNAPSHOTTING, Reason.SNAPSHOTTING, message, action, requeue=2)
 
 
 def backup_name(restore: Restore) -> str:
-    """No other EtcdRestore of that name can take it for its own."""
+    """Unique: another EtcdRestore of the same name gets another one."""
     return f"{restore.name}-before-{restore.uid[:8]}"
 
 
-def _backup(restore: Restore, seen: Observed) -> Manifest:
-    """Of what is there, to where the source is kept."""
-    assert seen.snapshot  # noqa: S101
-    spec: Manifest = {"cluster": restore.cluster, "destination": seen.snapshot.beside}
-    if seen.snapshot.encryption_secret:
-        spec["encryption"] = {"secret": seen.snapshot.encryption_secret}
+def _backup(restore: Restore, observed: Observation) -> Manifest:
+    """A backup of the current data, to where the source is kept."""
+    assert observed.snapshot  # noqa: S101
+    spec: Manifest = {"cluster": restore.cluster, "destination": observed.snapshot.beside}
+    if observed.snapshot.encryption_secret:
+        spec["encryption"] = {"secret": observed.snapshot.encryption_secret}
     return backup.manifest(restore.namespace, backup_name(restore), f"EtcdRestore/{restore.name}", spec)
 
 
-def _snapshotting(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
-    state = (seen.backup or {}).get("phase")
+def _snapshotting(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    state = (observed.backup or {}).get("phase")
     if state == "Succeeded":
-        held = _hold(restore, seen)
-        return replace(held, result=held.result | {"snapshot": backup_name(restore)})
+        held = _hold(restore, observed)
+        return replace(held, record=dict(held.record) | {"snapshot": backup_name(restore)})
     if state == "Failed":
-        said = (seen.backup or {}).get("message", "")
+        said = (observed.backup or {}).get("message", "")
         why = (
-            f"the snapshot of what is there failed, so nothing was touched: {said} To go on without it, set "
+            f"the snapshot of the current data failed, so nothing was changed: {said} To restore without it, set "
             "spec.inPlace.snapshot to Skip in another EtcdRestore"
         )
-        return _fail(restore, seen, before, why)
-    return _snapshot_first(restore, seen)
+        return _fail(restore, observed, before, why)
+    return _snapshot_first(restore, observed)
 
 
 # -- the data
 
 
-def _hold(restore: Restore, seen: Observed) -> Plan:
+def _hold(restore: Restore, observed: Observation) -> Plan:
     """Stop every member."""
-    result = {"size": seen.cluster.size} if seen.cluster else {}
+    result = {"size": observed.cluster.size} if observed.cluster else {}
     message = f"Stopping every member of {restore.cluster}."
-    return Plan(Phase.STOPPING, "Stopping", message, Step.HOLD, annotations={HELD_BY: restore.name}, result=result)
+    action = HoldCluster(restore.cluster, {HELD_BY: restore.name})
+    return Plan(Phase.STOPPING, Reason.STOPPING, message, action, record=result)
 
 
-def _stopping(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
-    if not seen.held_by(restore):
-        return _hold(restore, seen)
-    if not seen.at_rest(restore):
-        return Plan(Phase.STOPPING, "Stopping", f"Waiting for the members of {restore.cluster} to stop.")
-    return _restoring(restore, seen, before)
+def _stopping(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    if not observed.held_by(restore):
+        return _hold(restore, observed)
+    if not observed.at_rest(restore):
+        return Plan(Phase.STOPPING, Reason.STOPPING, f"Waiting for the members of {restore.cluster} to stop.")
+    return _restoring(restore, observed, before)
 
 
-def _new(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
+def _new(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     """The EtcdCluster of a template, held until its members have their data."""
-    assert seen.cluster  # noqa: S101
-    size = {"size": seen.cluster.size}
-    if seen.resource is not None:
-        planned = _restoring(restore, seen, before | size)
-        return replace(planned, result=size | planned.result)
+    assert observed.cluster  # noqa: S101
+    size = {"size": observed.cluster.size}
+    if observed.resource is not None:
+        planned = _restoring(restore, observed, before | size)
+        return replace(planned, record=size | dict(planned.record))
     annotations = {HELD_BY: restore.name, MADE_BY: restore.uid}
     meta = {"namespace": restore.namespace, "name": restore.cluster, "annotations": annotations}
     made = {"apiVersion": API_VERSION, "kind": "EtcdCluster", "metadata": meta, "spec": restore.template}
-    message = f"The snapshot is sound. Making EtcdCluster {restore.cluster}."
-    return Plan(Phase.VERIFYING, "Creating", message, Step.CREATE, (made,), result=size)
+    message = f"The snapshot is verified. Creating EtcdCluster {restore.cluster}."
+    return Plan(Phase.VERIFYING, Reason.CREATING, message, CreateObjects((made,)), record=size)
 
 
-def _restoring(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
-    cluster, size = seen.cluster, before["size"]
+def _restoring(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    cluster, size = observed.cluster, before["size"]
     assert cluster  # noqa: S101
-    if not seen.held_by(restore):  # somebody removed the mark
-        return replace(_hold(restore, seen), result={})
-    made = [seen.jobs.get(name) for name in _member_jobs(restore, size)]
+    if not observed.held_by(restore):  # the annotation was removed
+        return replace(_hold(restore, observed), record={})
+    made = [observed.jobs.get(name) for name in _member_jobs(restore, size)]
     if all(job and job.complete for job in made):
-        return _release(restore, seen, before)
+        return _release(restore, observed, before)
     if failed := [job for job in made if job and job.failed]:
-        return _fail(restore, seen, before, f"a member's data could not be made: {failed[0].why}")
-    if seen.source is None or not seen.source.running:
-        return _fail(restore, seen, before, "the Job that hands out the snapshot has ended")
+        return _fail(restore, observed, before, f"a member's data could not be made: {failed[0].why}")
+    if observed.source is None or not observed.source.running:
+        return _fail(restore, observed, before, "the Job that hands out the snapshot has ended")
     done = sum(bool(job and job.complete) for job in made)
     troubles = " ".join(sorted({job.trouble.strip() for job in made if job and job.problem}))
-    message = f"Making the data of {size} members from revision {before['revision']}; {done} are done. {troubles}"
-    restoring = Plan(Phase.RESTORING, "Restoring", message.strip())
+    message = f"Making the data of {size} members from revision {before['revision']}: {done} done. {troubles}"
+    restoring = Plan(Phase.RESTORING, Reason.RESTORING, message.strip())
     missing = [each for each in range(size) if made[each] is None]
     if not missing:
-        return replace(restoring, requeue=max(jobs.patience(job, seen.now) for job in made if job))
+        return replace(restoring, requeue=max(jobs.patience(job, observed.now) for job in made if job))
     claims = [claim_manifest(cluster, cluster.pod_name(each)) for each in missing]
-    wanted = [claim for claim in claims if claim["metadata"]["name"] not in seen.claims]
-    source = restore_jobs.Source(seen.source.address, size, seen.image)
+    wanted = [claim for claim in claims if claim["metadata"]["name"] not in observed.claims]
+    source = restore_jobs.Source(observed.source.address, size, observed.image)
     wanted += [restore_jobs.member(restore, cluster, each, source) for each in missing]
-    return replace(restoring, step=Step.CREATE, create=tuple(wanted))
+    return replace(restoring, action=CreateObjects(tuple(wanted)))
 
 
-def _release(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
-    """All the data is there: let the cluster start with it."""
+def _release(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    """All data is in place: let the cluster start with it."""
     annotations: dict[str, str | None] = {HELD_BY: None, MADE_BY: restore.uid, RESTORED: str(before["size"])}
-    message = f"The data is there; starting {before['size']} members of {restore.cluster}."
-    result = {"releaseTime": time_text(seen.now), "replacedClusterID": seen.status.get("clusterID")}
+    message = f"All data is in place. Starting {before['size']} members of {restore.cluster}."
+    result = {"releaseTime": time_text(observed.now), "replacedClusterID": observed.status.get("clusterID")}
     return Plan(
         Phase.STARTING,
-        "Starting",
+        Reason.STARTING,
         message,
-        Step.RELEASE,
-        annotations=annotations,
-        forget_id=True,
-        result=result if "releaseTime" not in before else {},
+        ReleaseCluster(restore.cluster, annotations),
+        record=result if "releaseTime" not in before else {},
     )
 
 
-def _starting(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
-    known, old = seen.status.get("clusterID"), before.get("replacedClusterID")
-    held = HELD_BY in seen.annotations or seen.annotations.get(MADE_BY) != restore.uid
-    if seen.resource is None:
+def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    known, old = observed.status.get("clusterID"), before.get("replacedClusterID")
+    held = HELD_BY in observed.annotations or observed.annotations.get(MADE_BY) != restore.uid
+    if observed.resource is None:
         return _failed(f"EtcdCluster {restore.cluster} was deleted")
-    if held or (known and known == old):  # not let go yet; or somebody wrote the old ID back
-        return _release(restore, seen, before)
-    if known and seen.status.get("phase") == "Running":
-        result = {"completionTime": time_text(seen.now), "clusterID": known}
+    if held or (known and known == old):  # not released yet; or the old ID was written back
+        return _release(restore, observed, before)
+    if known and observed.status.get("phase") == "Running":
+        result = {"completionTime": time_text(observed.now), "clusterID": known}
         message = f"{restore.cluster} runs with the data of revision {before['revision']}, as cluster {known}."
-        return Plan(Phase.SUCCEEDED, "Succeeded", message, result=result)
-    message = f"Waiting for {restore.cluster} to serve: {seen.status.get('message', '')}"
-    if seen.now - datetime.fromisoformat(before["releaseTime"]) > _RUNNING:
-        message = f"{message} It takes long; what the volumes held before is still on them."
-    return Plan(Phase.STARTING, "Starting", message)
+        return Plan(Phase.SUCCEEDED, Reason.SUCCEEDED, message, record=result)
+    message = f"Waiting for {restore.cluster} to become healthy: {observed.status.get('message', '')}"
+    if observed.now - datetime.fromisoformat(before["releaseTime"]) > _SLOW:
+        message = f"{message} This takes unusually long. The previous data is still on the volumes."
+    return Plan(Phase.STARTING, Reason.STARTING, message)
 
 
 # -- the end
 
 
-def _fail(restore: Restore, seen: Observed, before: dict[str, Any], why: str) -> Plan:
-    """In place, what was there comes back first."""
-    if restore.in_place and seen.held_by(restore):
-        return _put_back(restore, seen, before | {"failure": why})
-    if seen.resource and not restore.in_place and seen.annotations.get(MADE_BY) == restore.uid:
-        why = f"{why.rstrip('.')}. EtcdCluster {restore.cluster} was made and has no data; delete it"
+def _fail(restore: Restore, observed: Observation, before: dict[str, Any], why: str) -> Plan:
+    """In place, the previous data is put back first."""
+    if restore.in_place and observed.held_by(restore):
+        return _put_back(restore, observed, before | {"failure": why})
+    if observed.resource and not restore.in_place and observed.annotations.get(MADE_BY) == restore.uid:
+        why = f"{why.rstrip('.')}. EtcdCluster {restore.cluster} was created and has no data; delete it"
     return _failed(why)
 
 
-def _put_back(restore: Restore, seen: Observed, before: dict[str, Any]) -> Plan:
+def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     why, done = before["failure"], before.get("putBack", False)
-    message = f"It failed: {why.rstrip('.')}. Putting back what {restore.cluster} held."
-    going = Plan(Phase.PUTTING_BACK, "PuttingBack", message, result={"failure": why})
-    if seen.cluster is None:
+    message = f"The restore failed: {why.rstrip('.')}. Putting the previous data of {restore.cluster} back."
+    going = Plan(Phase.PUTTING_BACK, Reason.PUTTING_BACK, message, record={"failure": why})
+    if observed.cluster is None:
         return _failed(why)
-    if done and not seen.held_by(restore):
-        return _failed(f"{why.rstrip('.')}. {restore.cluster} has what it held before")
-    if done or not seen.held_by(restore):
-        return replace(going, step=Step.HOLD, annotations={HELD_BY: None if done else restore.name})
+    if done and not observed.held_by(restore):
+        return _failed(f"{why.rstrip('.')}. {restore.cluster} has its previous data")
+    if done or not observed.held_by(restore):
+        return replace(going, action=HoldCluster(restore.cluster, {HELD_BY: None if done else restore.name}))
     size = before.get("size", 0)
-    made = [name for name in _member_jobs(restore, size) if name in seen.jobs]
-    if writing := [name for name in made if not seen.jobs[name].finished]:
-        return replace(going, step=Step.TIDY, delete_jobs=tuple(writing))
-    return _old_data(restore, seen, seen.cluster, size, going) if seen.at_rest(restore) else going
+    made = [name for name in _member_jobs(restore, size) if name in observed.jobs]
+    if writing := [name for name in made if not observed.jobs[name].finished]:
+        return replace(going, action=DeleteJobs(tuple(writing)))
+    return _old_data(restore, observed, observed.cluster, size, going) if observed.at_rest(restore) else going
 
 
-def _old_data(restore: Restore, seen: Observed, cluster: Cluster, size: int, going: Plan) -> Plan:
-    """Put it back on every volume; where nothing was touched, the Job does nothing."""
-    names = _jobs_on_volumes(restore, seen, cluster, "putback", size)
-    if missing := [each for each, name in names.items() if name not in seen.jobs]:
-        wanted = [restore_jobs.after(restore, cluster, "putback", each, seen.image) for each in missing]
-        return replace(going, step=Step.CREATE, create=tuple(wanted))
-    back = [seen.jobs[name] for name in names.values()]
+def _old_data(restore: Restore, observed: Observation, cluster: Cluster, size: int, going: Plan) -> Plan:
+    """Put the previous data back on every volume; where nothing was changed, the Job does nothing."""
+    names = _jobs_on_volumes(restore, observed, cluster, "putback", size)
+    if missing := [each for each, name in names.items() if name not in observed.jobs]:
+        wanted = [restore_jobs.after(restore, cluster, "putback", each, observed.image) for each in missing]
+        return replace(going, action=CreateObjects(tuple(wanted)))
+    back = [observed.jobs[name] for name in names.values()]
     if all(job.complete for job in back):
-        return replace(going, step=Step.HOLD, annotations={HELD_BY: None}, result=going.result | {"putBack": True})
+        record = dict(going.record) | {"putBack": True}
+        return replace(going, action=HoldCluster(restore.cluster, {HELD_BY: None}), record=record)
     if failed := [job for job in back if job.failed]:
         message = f"{going.message} That failed too: {failed[0].why}. It is tried again."
-        return replace(going, message=message, step=Step.TIDY, delete_jobs=tuple(names.values()), requeue=30)
+        return replace(going, message=message, action=DeleteJobs(tuple(names.values())), requeue=30)
     return going
 
 
-def _jobs_on_volumes(restore: Restore, seen: Observed, cluster: Cluster, verb: str, size: int) -> dict[int, str]:
+def _jobs_on_volumes(restore: Restore, observed: Observation, cluster: Cluster, verb: str, size: int) -> dict[int, str]:
     """A Job for each restored member that has a volume."""
-    there = [each for each in range(size) if f"data-{cluster.pod_name(each)}" in seen.claims]
+    there = [each for each in range(size) if f"data-{cluster.pod_name(each)}" in observed.claims]
     return {each: restore_jobs.member_name(restore, verb, each) for each in there}
 
 
 def _failed(why: str) -> Plan:
-    return Plan(Phase.FAILED, "Failed", sentence(why), result={"failure": why})
+    return Plan(Phase.FAILED, Reason.FAILED, sentence(why), record={"failure": why})
 
 
 def _member_jobs(restore: Restore, size: int) -> list[str]:
     return [restore_jobs.member_name(restore, "member", each) for each in range(size)]
 
 
-def _finished(restore: Restore, seen: Observed, before: dict[str, Any], phase: Phase) -> Plan:
-    """Once only. What is left to do is to remove what was needed for it."""
-    done = Plan(phase, str(phase), before.get("message", ""), requeue=SETTLED, release=restore.deleting)
-    going = replace(done, requeue=SOON, release=False)
-    size, cluster = before.get("size", 0), seen.cluster
-    left = [name for name in seen.jobs if "-tidy-" not in name]
-    if seen.source:
+def _finished(restore: Restore, observed: Observation, before: dict[str, Any], phase: Phase) -> Plan:
+    """A restore runs once. What is left is to remove what was needed for it."""
+    reason = Reason.SUCCEEDED if phase is Phase.SUCCEEDED else Reason.FAILED
+    done = Plan(phase, reason, before.get("message", ""), requeue=_SETTLED, finalized=restore.deleting)
+    going = replace(done, requeue=SOON, finalized=False)
+    size, cluster = before.get("size", 0), observed.cluster
+    left = [name for name in observed.jobs if "-tidy-" not in name]
+    if observed.source:
         left.append(restore_jobs.source_name(restore))
     if left:
-        return replace(going, step=Step.TIDY, delete_jobs=tuple(left))
+        return replace(going, action=DeleteJobs(tuple(left)))
     if phase is Phase.FAILED or not restore.in_place or cluster is None or before.get("tidied"):
         return done
-    names = _jobs_on_volumes(restore, seen, cluster, "tidy", size)
-    if missing := [each for each, name in names.items() if name not in seen.jobs]:
-        wanted = [restore_jobs.after(restore, cluster, "tidy", each, seen.image) for each in missing]
-        return replace(going, step=Step.CREATE, create=tuple(wanted))
-    if not all(seen.jobs[name].finished for name in names.values()):
+    names = _jobs_on_volumes(restore, observed, cluster, "tidy", size)
+    if missing := [each for each, name in names.items() if name not in observed.jobs]:
+        wanted = [restore_jobs.after(restore, cluster, "tidy", each, observed.image) for each in missing]
+        return replace(going, action=CreateObjects(tuple(wanted)))
+    if not all(observed.jobs[name].finished for name in names.values()):
         return going
-    if kept := [f"data-{cluster.pod_name(each)}" for each, name in names.items() if seen.jobs[name].failed]:
-        told = f"{done.message} What was there before could not be deleted from {', '.join(kept)} and takes up room."
+    if kept := [f"data-{cluster.pod_name(each)}" for each, name in names.items() if observed.jobs[name].failed]:
+        told = f"{done.message} The previous data could not be deleted from PVC {', '.join(kept)} and uses space there."
         going = replace(going, message=told)
-    return replace(going, step=Step.TIDY, delete_jobs=tuple(names.values()), result={"tidied": True})
+    return replace(going, action=DeleteJobs(tuple(names.values())), record={"tidied": True})
 
 
-def _deleted(restore: Restore, seen: Observed, before: dict[str, Any], phase: Phase) -> Plan:
-    """Deleted half-way: as if it had failed."""
+def _deleted(restore: Restore, observed: Observation, before: dict[str, Any], phase: Phase) -> Plan:
+    """Deleted before it finished: the same as a failure."""
     if phase is Phase.STARTING:
-        return replace(_starting(restore, seen, before), release=HELD_BY not in seen.annotations)
+        return replace(_starting(restore, observed, before), finalized=HELD_BY not in observed.annotations)
     if phase is Phase.PUTTING_BACK:
-        planned = _put_back(restore, seen, before)
+        planned = _put_back(restore, observed, before)
     else:
-        planned = _fail(restore, seen, before, "the EtcdRestore was deleted before it was done")
-    return replace(planned, release=planned.phase is Phase.FAILED)
+        planned = _fail(restore, observed, before, "the EtcdRestore was deleted before it was done")
+    return replace(planned, finalized=planned.phase is Phase.FAILED)
+
+
+def abandoned(_: Restore) -> Plan:
+    """The plan instead, when the namespace is being deleted: its volumes are deleted too."""
+    return Plan(Phase.FAILED, Reason.GONE, "The namespace is being deleted.", finalized=True)
+
+
+def gone(_name: str) -> Plan:
+    return Plan(Phase.FAILED, Reason.GONE, "The EtcdRestore is gone.", finalized=True)
+
+
+def status(restore: Restore, observed: Observation, done: Plan, before: dict[str, Any]) -> dict[str, Any]:
+    """The whole status."""
+    said = (
+        ("Complete", str(done.phase is Phase.SUCCEEDED), done.reason, done.message),
+        ("Failed", str(done.phase is Phase.FAILED), done.reason, done.message),
+    )
+    return {
+        "phase": str(done.phase),
+        "message": done.message,
+        "observedGeneration": restore.generation,
+        "cluster": restore.cluster,
+        **done.record,
+        "conditions": conditions(said, restore.generation, before.get("conditions", []), observed.now),
+    }

@@ -1,15 +1,12 @@
-"""What to do next for an EtcdBackupSchedule: a pure function, as planner.py is for an EtcdCluster.
+"""What to do next for an EtcdBackupSchedule. Pure, as cluster/planner.py.
 
-A run is known by the time it was due, and its EtcdBackup is named after that. So a run that was begun before a crash
-is not begun again, and one that fell into the time when no operator was there is made up for.
+A run is known by the time it was due, and its EtcdBackup is named after that. So a run that was started before a crash
+is not started again, and one that was due while no operator ran is caught up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
@@ -17,109 +14,59 @@ from ..api.backup import DUE, SCHEDULE_LABEL, SCHEDULE_UID, manifest
 from ..api.schedule import Schedule, ScheduleError, runs_after
 from ..kube.conditions import conditions, time_text
 from ..kube.manifest import Manifest
+from ..plan import SETTLED, Plan
+from .plan import Observation, Phase, PruneBackups, Reason, StartBackup
 from .retention import Kept, to_delete
 
-SETTLED = 300
 
-
-class Phase(StrEnum):
-    ACTIVE = "Active"
-    SUSPENDED = "Suspended"
-    INVALID = "Invalid"
-
-
-class Step(StrEnum):
-    """Each has a file in roles/etcdbackupschedule/tasks/steps/."""
-
-    IDLE = "idle"
-    RUN = "run"  # begin a backup
-    PRUNE = "prune"  # delete those that are not to be kept
-
-
-@dataclass(frozen=True)
-class Made:
-    """An EtcdBackup that this schedule has made."""
-
-    name: str
-    due: datetime
-    phase: str
-    completed: str = ""
-    deleting: bool = False
-    message: str = ""
-
-    @property
-    def done(self) -> bool:
-        return self.phase in ("Succeeded", "Failed")
-
-
-@dataclass(frozen=True)
-class Observed:
-    now: datetime
-    backups: tuple[Made, ...] = ()
-
-
-@dataclass(frozen=True)
-class Plan:
-    phase: Phase
-    reason: str
-    message: str
-    step: Step = Step.IDLE
-    create: tuple[Manifest, ...] = ()
-    delete: tuple[str, ...] = ()  # EtcdBackups
-    result: Mapping[str, Any] = field(default_factory=dict)
-    requeue: int = SETTLED
-
-    @property
-    def warning(self) -> bool:
-        return self.phase is Phase.INVALID or self.reason == "PassedOver"
-
-
-def plan(schedule: Schedule, seen: Observed, before: dict[str, Any]) -> Plan:
-    """The next step; `before` is the status so far."""
+def plan(schedule: Schedule, observed: Observation, before: dict[str, Any]) -> Plan:
+    """The next action; `before` is the status so far."""
+    if schedule.deleting:
+        return Plan(Phase.SUSPENDED, Reason.GONE, "The EtcdBackupSchedule is being deleted.", requeue=SETTLED)
     noted = datetime.fromisoformat(before["lastScheduleTime"]) if "lastScheduleTime" in before else schedule.created
-    since = max(noted, seen.now - schedule.deadline - schedule.jitter)  # what was due before can't begin any more
+    since = max(noted, observed.now - schedule.deadline - schedule.jitter)  # what was due before is too late to start
     try:
-        due = list(takewhile(lambda run: run <= seen.now, runs_after(schedule, since)))
-        following = next(runs_after(schedule, max(seen.now, since)))
+        due = list(takewhile(lambda run: run <= observed.now, runs_after(schedule, since)))
+        following = next(runs_after(schedule, max(observed.now, since)))
     except ScheduleError as error:
-        return Plan(Phase.INVALID, "Invalid", f"{error}.", result={"nextRunTime": None})
+        return Plan(Phase.INVALID, Reason.INVALID, f"{error}.", requeue=SETTLED, record={"nextRunTime": None})
     except StopIteration:
-        return Plan(
-            Phase.INVALID, "NeverDue", f"schedule {schedule.cron!r} is never due.", result={"nextRunTime": None}
-        )
+        message = f"spec.schedule {schedule.cron!r} is never due. Correct it."
+        return Plan(Phase.INVALID, Reason.NEVER_DUE, message, requeue=SETTLED, record={"nextRunTime": None})
     if schedule.suspend:
         passed = {"lastScheduleTime": time_text(due[-1])} if due else {}
-        message = "Suspended; runs that are due meanwhile are not made up for."
+        message = "Suspended. Runs that are due in the meantime are not caught up."
         result = {**passed, "nextRunTime": None}
-        suspended = Plan(Phase.SUSPENDED, "Suspended", message, result=result, requeue=_settling(seen))
-        return _prune(schedule, seen, suspended)
-    ready = [run for run in due if run + schedule.delay(run) <= seen.now]
+        suspended = Plan(Phase.SUSPENDED, Reason.SUSPENDED, message, record=result, requeue=_settling(observed))
+        return _prune(schedule, observed, suspended)
+    ready = [run for run in due if run + schedule.delay(run) <= observed.now]
     begins = min(run + schedule.delay(run) for run in (*due, following) if run not in ready)
-    return _run(schedule, seen, ready, begins) if ready else _wait(schedule, seen, begins)
+    return _run(schedule, observed, ready, begins) if ready else _wait(schedule, observed, begins)
 
 
-def _run(schedule: Schedule, seen: Observed, ready: list[datetime], begins: datetime) -> Plan:
-    """A run is due: the latest one; earlier ones that were missed are past."""
-    run, made = ready[-1], {each.name for each in seen.backups}
+def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begins: datetime) -> Plan:
+    """A run is due: the latest one. Earlier ones that were missed are skipped."""
+    run, made = ready[-1], {each.name for each in observed.backups}
     missed = sum(schedule.tick(earlier) not in made for earlier in ready[:-1])
     noted = {"lastScheduleTime": time_text(run), "nextRunTime": time_text(begins)}
-    active = [each for each in seen.backups if not each.done and not each.deleting and each.due != run]
+    active = [each for each in observed.backups if not each.done and not each.deleting and each.due != run]
     skipped = f" {missed} earlier runs were missed." if missed else ""
     if active and schedule.concurrency == "Forbid":
-        message = f"The run of {time_text(run)} is passed over: {active[0].name} is not done.{skipped}"
-        return Plan(Phase.ACTIVE, "PassedOver", message, result=noted, requeue=1)
+        message = f"Skipped the run of {time_text(run)}: {active[0].name} is not finished.{skipped}"
+        return Plan(Phase.ACTIVE, Reason.RUN_SKIPPED, message, record=noted)
     replaced = tuple(each.name for each in active) if schedule.concurrency == "Replace" else ()
     noted |= {"lastBackup": schedule.tick(run)}
-    message = f"Beginning {schedule.tick(run)}.{skipped}"
-    # The status comes first in a reconcile. Were the run noted before it was begun, a crash in between would lose it.
+    message = f"Starting {schedule.tick(run)}.{skipped}"
+    # The status is written before the action. If it recorded the run then, a crash in between would lose the run.
     unnoted = {key: value for key, value in noted.items() if key != "lastScheduleTime"}
     if schedule.tick(run) in made:
-        return Plan(Phase.ACTIVE, "Began", f"Began {schedule.tick(run)}.{skipped}", result=noted, requeue=1)
-    return Plan(Phase.ACTIVE, "Beginning", message, Step.RUN, (_backup(schedule, run),), replaced, unnoted, requeue=1)
+        return Plan(Phase.ACTIVE, Reason.RUN_STARTED, f"Started {schedule.tick(run)}.{skipped}", record=noted)
+    action = StartBackup(_backup(schedule, run), replaced)
+    return Plan(Phase.ACTIVE, Reason.STARTING_RUN, message, action, record=unnoted)
 
 
 def _backup(schedule: Schedule, run: datetime) -> Manifest:
-    # Deleting a schedule deletes no backup. But what it deletes itself goes with its data.
+    # Deleting a schedule deletes no backup. A backup that the schedule prunes is deleted with its data.
     spec = {**dict(schedule.template), "deletion": {"storage": "Delete"}}
     return manifest(
         schedule.namespace,
@@ -131,40 +78,41 @@ def _backup(schedule: Schedule, run: datetime) -> Manifest:
     )
 
 
-def _wait(schedule: Schedule, seen: Observed, begins: datetime) -> Plan:
-    left = max(1, int((begins - seen.now).total_seconds()) + 1)
-    requeue = min(left, _settling(seen))
-    message = f"The next run begins at {time_text(begins)}."
-    waiting = Plan(Phase.ACTIVE, "Waiting", message, result={"nextRunTime": time_text(begins)}, requeue=requeue)
-    return _prune(schedule, seen, waiting)
+def _wait(schedule: Schedule, observed: Observation, begins: datetime) -> Plan:
+    left = max(1, int((begins - observed.now).total_seconds()) + 1)
+    requeue = min(left, _settling(observed))
+    message = f"The next run starts at {time_text(begins)}."
+    record = {"nextRunTime": time_text(begins)}
+    waiting = Plan(Phase.ACTIVE, Reason.WAITING, message, record=record, requeue=requeue)
+    return _prune(schedule, observed, waiting)
 
 
-def _settling(seen: Observed) -> int:
-    """When to look again: when a run ends, another may have to go."""
-    return 5 if any(not each.done for each in seen.backups) else SETTLED
+def _settling(observed: Observation) -> int:
+    """Seconds until the next look: when a run ends, another may have to be pruned."""
+    return 5 if any(not each.done for each in observed.backups) else SETTLED
 
 
-def _prune(schedule: Schedule, seen: Observed, otherwise: Plan) -> Plan:
+def _prune(schedule: Schedule, observed: Observation, otherwise: Plan) -> Plan:
     kept = [
-        Kept(each.name, each.due, each.phase == "Succeeded", each.done) for each in seen.backups if not each.deleting
+        Kept(each.name, each.due, each.phase == "Succeeded", each.done)
+        for each in observed.backups
+        if not each.deleting
     ]
     names = to_delete(kept, schedule.retention)
     if not names:
         return otherwise
-    message = f"{', '.join(names)} are not to be kept any longer."
-    return Plan(
-        otherwise.phase, "Pruning", message, Step.PRUNE, delete=tuple(names), result=otherwise.result, requeue=1
-    )
+    message = f"Deleting {', '.join(names)}: spec.retention does not keep them."
+    return Plan(otherwise.phase, Reason.PRUNING, message, PruneBackups(tuple(names)), record=otherwise.record)
 
 
-def status(schedule: Schedule, seen: Observed, done: Plan, before: dict[str, Any]) -> dict[str, Any]:
+def status(schedule: Schedule, observed: Observation, done: Plan, before: dict[str, Any]) -> dict[str, Any]:
     """The whole status."""
-    ended = sorted((each for each in seen.backups if each.done and not each.deleting), key=lambda each: each.due)
+    ended = sorted((each for each in observed.backups if each.done and not each.deleting), key=lambda each: each.due)
     good = [each for each in ended if each.phase == "Succeeded"]
     well = bool(ended) and ended[-1].phase == "Succeeded"
-    told = f"{ended[-1].name} {ended[-1].phase.lower()}: {ended[-1].message}" if ended else "No run has ended yet."
+    told = f"{ended[-1].name} {ended[-1].phase.lower()}: {ended[-1].message}" if ended else "No run has finished yet."
     said = (
-        ("Active", str(done.phase is Phase.ACTIVE), done.reason, done.message),
+        ("Active", str(done.phase is Phase.ACTIVE), str(done.reason), done.message),
         ("BackedUp", str(well) if ended else "Unknown", "LastRun" if ended else "NoRun", told),
     )
     return {
@@ -173,6 +121,10 @@ def status(schedule: Schedule, seen: Observed, done: Plan, before: dict[str, Any
         "observedGeneration": schedule.generation,
         "kept": len(good),
         "lastSuccessfulTime": good[-1].completed if good else before.get("lastSuccessfulTime"),
-        **done.result,
-        "conditions": conditions(said, schedule.generation, before.get("conditions", []), seen.now),
+        **done.record,
+        "conditions": conditions(said, schedule.generation, before.get("conditions", []), observed.now),
     }
+
+
+def gone(name: str) -> Plan:
+    return Plan(Phase.SUSPENDED, Reason.GONE, f"EtcdBackupSchedule {name} is gone.", requeue=SETTLED)

@@ -1,23 +1,179 @@
-"""What the operator's modules make of an answer in the moment before they act."""
+"""The acting modules ask etcd again immediately before they act. Against real etcds and a real API server."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.acting import without
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.acting import Restart, change_member, restart_member
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Wanted, decide
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import Seen, Survey
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.modules import etcdcluster_member
 
-MEMBERS = tuple(Member(number, f"e-{number}", (f"https://e-{number}:2380",), (), False) for number in (1, 2, 3))
-FOUND = Survey(7, True, 1, tuple(Seen(member, f"https://{member.name}:2379", None, True) for member in MEMBERS), (), {})
+from ...apiserver import ApiServer
+from ...etcds import eventually
+from ...running import succeed
+from .live import Live
 
 
-def test_who_is_about_to_go_is_not_counted_upon() -> None:
-    removal = Wanted("absent", id=3)
-    assert decide(removal, MEMBERS, FOUND.healthy)
-    found = without(FOUND, {"e-1"})
-    assert found.voter_urls == ["https://e-2:2379", "https://e-3:2379"]
-    with pytest.raises(EtcdError, match="would lose quorum"):
-        decide(removal, MEMBERS, found.healthy)
-    assert decide(Wanted("absent", id=1), MEMBERS, found.healthy)  # but it may go itself
+@contextmanager
+def _reached(live: Live) -> Iterator[acting.Live]:
+    with acting.reach(live.kube, live.namespace, "e") as found:
+        yield found
+
+
+def _pod(live: Live, number: int) -> Manifest | None:
+    return live.kube.get("Pod", live.namespace, f"e-{number}")
+
+
+def _uid(live: Live, number: int) -> str:
+    found = _pod(live, number)
+    assert found
+    return str(found["metadata"]["uid"])
+
+
+def _is_deleted(live: Live, number: int) -> bool:
+    found = _pod(live, number)
+    return found is None or "deletionTimestamp" in found["metadata"]
+
+
+def _members(live: Live) -> dict[str, bool]:
+    """The peer URLs of all members, and whether each is a learner."""
+    members = live.etcds.client(live.etcds.members[0]).members().members
+    return {member.peer_urls[0]: member.is_learner for member in members}
+
+
+def test_every_member_is_asked(three_live: Live) -> None:
+    with _reached(three_live) as live:
+        assert (live.view.quorum, len(live.view.voters), len(live.view.healthy)) == (True, 3, 3)
+        assert live.view.cluster_id == three_live.etcds.client().status().cluster_id
+
+
+def test_missing_etcdcluster_is_an_error(three_live: Live) -> None:
+    with (
+        pytest.raises(KubeError, match="EtcdCluster other is gone"),
+        acting.reach(three_live.kube, three_live.namespace, "other"),
+    ):
+        pass
+
+
+def test_missing_credentials_are_an_error(three_live: Live) -> None:
+    secure = three_live.resource
+    secure = {**secure, "metadata": {"namespace": three_live.namespace, "name": "secure"}}
+    three_live.kube.apply(secure | {"spec": secure["spec"] | {"tls": {"mode": "Managed"}}})
+    with (
+        pytest.raises(KubeError, match="Secret secure-operator-tls is gone"),
+        acting.reach(three_live.kube, three_live.namespace, "secure"),
+    ):
+        pass
+
+
+def test_members_of_another_cluster_do_not_count(three_live: Live) -> None:
+    three_live.kube.patch_status("EtcdCluster", three_live.namespace, "e", {"clusterID": "abc"})
+    with pytest.raises(EtcdError, match="it belongs to another cluster"), _reached(three_live):
+        pass
+
+
+def test_member_whose_pod_is_being_deleted_is_not_counted_on(three_live: Live) -> None:
+    with _reached(three_live) as live:
+        assert change_member(live, "absent", member_id=three_live.member_id(2), dry_run=True).change
+    three_live.kube.delete("Pod", three_live.namespace, "e-1")  # it stays until its node confirms
+    with _reached(three_live) as live:
+        assert live.view.healthy == {int(three_live.member_id(number), 16) for number in (0, 2)}
+        assert three_live.cluster.client_url("e-1") not in live.view.voter_urls
+        with pytest.raises(EtcdError, match="would lose quorum"):
+            change_member(live, "absent", member_id=three_live.member_id(2))
+        leaving = three_live.member_id(1)  # may be removed itself; etcd refuses until voters were connected for 5 s
+        assert eventually(lambda: change_member(live, "absent", member_id=leaving).change)
+    assert len(_members(three_live)) == 2
+
+
+def test_learner_is_added_once_and_removed(three_live: Live) -> None:
+    url = three_live.cluster.peer_url("e-3")
+    with _reached(three_live) as live:
+        assert change_member(live, "learner", "e-3", dry_run=True).change
+        assert url not in _members(three_live)
+        # etcd refuses until its voters have been connected for 5 seconds.
+        assert eventually(lambda: change_member(live, "learner", "e-3").change)
+    assert _members(three_live)[url] is True
+    with _reached(three_live) as live:
+        assert change_member(live, "learner", "e-3").change is None
+        added = next(one.member.id for one in live.view.learners)
+        with pytest.raises(EtcdError, match="not in sync"):
+            change_member(live, "voter", member_id=f"{added:x}")
+        assert change_member(live, "absent", member_id=f"{added:x}").change
+    assert url not in _members(three_live)
+
+
+def test_leader_moves_leadership_before_it_restarts(three_live: Live) -> None:
+    number = three_live.leader
+    other = (number + 1) % 3
+    restart = Restart(f"e-{number}", _uid(three_live, number), three_live.member_id(other))
+    with _reached(three_live) as live:
+        assert restart_member(live, restart, dry_run=True) is True
+        assert (three_live.leader, _is_deleted(three_live, number)) == (number, False)
+        assert restart_member(live, restart) is True
+    assert (three_live.leader, _is_deleted(three_live, number)) == (other, True)
+
+
+def test_pod_with_another_uid_is_not_deleted(three_live: Live) -> None:
+    number = next(each for each in range(3) if each != three_live.leader)
+    with _reached(three_live) as live:
+        assert restart_member(live, Restart(f"e-{number}", "a-former-uid")) is False
+    assert not _is_deleted(three_live, number)
+
+
+def test_configuration_is_applied_before_the_pod_is_deleted(three_live: Live) -> None:
+    number = next(each for each in range(3) if each != three_live.leader)
+    meta = {"namespace": three_live.namespace, "name": "e-config"}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"e-0.yaml": "text"}}
+    with _reached(three_live) as live:
+        restart_member(live, Restart(f"e-{number}", _uid(three_live, number), objects=(config_map,)))
+    applied = three_live.kube.get("ConfigMap", three_live.namespace, "e-config")
+    assert applied
+    assert applied["data"] == {"e-0.yaml": "text"}
+
+
+@pytest.mark.parametrize("how", ["killed", "stopping"])
+def test_no_member_restarts_while_another_is_not_dependable(three_live: Live, how: str) -> None:
+    number, other = (each for each in range(3) if each != three_live.leader)
+    restart = Restart(f"e-{number}", _uid(three_live, number))
+    if how == "killed":
+        three_live.etcds.members[other].kill()
+    else:
+        three_live.kube.delete("Pod", three_live.namespace, f"e-{other}")
+    with _reached(three_live) as live, pytest.raises(EtcdError, match=f"e-{other} is not healthy"):
+        restart_member(live, restart)
+    assert not _is_deleted(three_live, number)
+
+
+def test_downgrade_is_enabled_and_cancelled(three_live: Live) -> None:
+    client = three_live.etcds.client()
+    eventually(lambda: client.cluster_version().startswith("3.6"))
+    with _reached(three_live) as live:
+        assert acting.set_downgrade(live, "3.5", dry_run=True) is True
+        assert client.status().downgrade == ""
+        assert acting.set_downgrade(live, "3.5") is True
+    assert eventually(lambda: client.status().downgrade).startswith("3.5")
+    with _reached(three_live) as live:
+        assert acting.set_downgrade(live, "") is True
+    eventually(lambda: client.status().downgrade == "")
+
+
+def test_refusal_is_a_result_of_the_module_and_no_failure(
+    three_live: Live, apiserver: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig()))
+    three_live.kube.delete("Pod", three_live.namespace, "e-1")
+    arguments: dict[str, Any] = {"namespace": three_live.namespace, "name": "e", "state": "absent"}
+    refused = succeed(etcdcluster_member, **arguments, id=three_live.member_id(2))
+    assert (refused["changed"], "would lose quorum" in refused["refused"]) == (False, True)
+    leaving = three_live.member_id(1)
+    # etcd refuses until its voters have been connected for 5 seconds.
+    eventually(lambda: succeed(etcdcluster_member, **arguments, id=leaving)["changed"])
+    done = succeed(etcdcluster_member, **arguments, id=leaving)
+    assert (done["changed"], done["refused"]) == (False, "")

@@ -6,10 +6,10 @@ import yaml
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import TlsSpec
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
 
-from .test_planner import CLUSTER
+from .builders import CLUSTER
 
 
-def test_a_file_is_yaml_with_everything_in_it() -> None:
+def test_file_is_yaml_with_every_option() -> None:
     options = {
         "quotaBackendBytes": "2Gi",
         "autoCompactionMode": "periodic",
@@ -23,7 +23,7 @@ def test_a_file_is_yaml_with_everything_in_it() -> None:
         },
     }
     cluster = replace(CLUSTER, options=options)
-    read = yaml.safe_load(config.forming(cluster, ["example-0"])["example-0.yaml"])
+    read = yaml.safe_load(config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
     assert read["quota-backend-bytes"] == 2 * 1024**3
     assert read["auto-compaction-retention"] == "1h"
     assert read["heartbeat-interval"] == 200
@@ -32,17 +32,18 @@ def test_a_file_is_yaml_with_everything_in_it() -> None:
     assert read["pre-vote"] is True
     assert read["metrics"] == "extensive"
     assert read["peer-transport-security"]["client-cert-auth"] is True
-    assert read["initial-cluster"] == "example-0=https://example-0.example-peers.default.svc:2380"
+    assert read["initial-cluster"] == "e-0=https://e-0.e-peers.default.svc:2380"
 
 
 def test_text_that_looks_like_yaml_or_a_template_stays_text() -> None:
     nasty = "x\"\n: {{ lookup('pipe','id') }} # &a"
     cluster = replace(CLUSTER, options={"extra": {"metrics": nasty}})
-    read = yaml.safe_load(config.forming(cluster, ["example-0"])["example-0.yaml"])
+    read = yaml.safe_load(config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
     assert read["metrics"] == nasty
 
 
-def test_without_tls_nothing_speaks_of_certificates() -> None:
-    read = yaml.safe_load(config.forming(replace(CLUSTER, tls=TlsSpec("Disabled")), ["example-0"])["example-0.yaml"])
+def test_without_tls_the_file_names_no_certificates() -> None:
+    cluster = replace(CLUSTER, tls=TlsSpec("Disabled"))
+    read = yaml.safe_load(config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
     assert "client-transport-security" not in read
     assert read["listen-client-urls"] == "http://0.0.0.0:2379"

@@ -1,4 +1,4 @@
-"""Evidence of loss, from the mouths of real members: what Kubernetes keeps of their logs when they end."""
+"""Evidence of loss from real members: what Kubernetes keeps of their logs when they end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.loss import loss
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, Node, Pod
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, NodeState, Pod
 
 from ...etcds import Certificates, Cluster, Member, eventually
 
@@ -19,11 +19,11 @@ PAGE = 4096
 POD = Pod("e-0", "uid", None, False, False, datetime(2026, 1, 1, tzinfo=UTC), "hash", "", crashed=True)
 
 
-def _judged(last_words: str, restarts: int = 0) -> str:
-    return loss(replace(POD, last_words=last_words, restarts=restarts), None, others_well=True)
+def _loss_of(log_tail: str, restarts: int = 0) -> str:
+    return loss(replace(POD, log_tail=log_tail, restarts=restarts), None, others_healthy=True)
 
 
-def _last_words(cluster: Cluster, member: Member, *, state: str = "new", stop: int = 0) -> tuple[int, str]:
+def _log_tail(cluster: Cluster, member: Member, *, state: str = "new", stop: int = 0) -> tuple[int, str]:
     """Start a member that ends; its exit code and, as the kubelet does, the end of its log: 2048 bytes, 80 lines."""
     log = cluster.folder / f"{member.name}.log"
     log.unlink(missing_ok=True)
@@ -91,80 +91,87 @@ DAMAGES: dict[Callable[[Path], None], str] = {
 }
 
 
-def test_damaged_data_is_lost(own: Cluster) -> None:
-    """At once where etcd says so; where it panics, when it does so again."""
+def test_damaged_data_is_loss(own: Cluster) -> None:
+    """At once where etcd reports it; where it panics, at the second panic."""
     member, data = _stopped(own)
     whole = shutil.copytree(data, own.folder / "whole")
     for damage, meaning in DAMAGES.items():
         shutil.rmtree(data)
         shutil.copytree(whole, data)
         damage(data)
-        code, words = _last_words(own, member)
+        code, tail = _log_tail(own, member)
         assert code
-        assert _judged(words, restarts=1).startswith(meaning), (damage, words)
-        assert bool(_judged(words)) == (meaning == "its data is damaged"), (damage, words)
-        assert loss(replace(POD, last_words=words, out_of_memory=True), None, others_well=True) == ""
-        assert loss(replace(POD, last_words=words, crashed=False), None, others_well=True) == ""  # it runs again
+        assert _loss_of(tail, restarts=1).startswith(meaning), (damage, tail)
+        assert bool(_loss_of(tail)) == (meaning == "its data is damaged"), (damage, tail)
+        assert loss(replace(POD, log_tail=tail, out_of_memory=True), None, others_healthy=True) == ""
+        assert loss(replace(POD, log_tail=tail, crashed=False), None, others_healthy=True) == ""  # it runs again
 
 
-def test_with_a_sealed_configuration_gone_data_is_lost(own: Cluster) -> None:
+def test_missing_data_is_loss_with_a_sealed_configuration(own: Cluster) -> None:
     member = own.members[0]
     member.kill()
     shutil.rmtree(own.folder / member.name)
-    code, words = _last_words(own, member, state="existing")
+    code, tail = _log_tail(own, member, state="existing")
     assert code
-    assert _judged(words) == "its data is gone"
+    assert _loss_of(tail) == "its data is gone"
 
 
-def test_a_removed_member_does_not_come_back(own_three: Cluster) -> None:
+def test_removed_member_does_not_come_back(own_three: Cluster) -> None:
     removed = own_three.members[2]
     member_id = own_three.client(removed).status().member_id
     removed.kill()
     eventually(lambda: own_three.client().member_remove(member_id))
     # 3.5 may also end because it can't tell the others that it has started; Kubernetes starts it again then.
-    endings = (_last_words(own_three, removed)[1] for _ in range(5))
-    assert "it was removed from the cluster" in map(_judged, endings)
+    endings = (_log_tail(own_three, removed)[1] for _ in range(5))
+    assert "it was removed from the cluster" in map(_loss_of, endings)
 
 
-def test_other_endings_are_no_loss(own: Cluster) -> None:
+def test_other_exits_are_no_loss(own: Cluster) -> None:
     member = own.members[0]
     member.kill()
-    _, words = _last_words(own, member, stop=signal.SIGTERM)
-    assert _judged(words, restarts=1) == ""
+    _, tail = _log_tail(own, member, stop=signal.SIGTERM)
+    assert _loss_of(tail, restarts=1) == ""
 
     with socket.create_server(("127.0.0.1", int(member.peer_url.rpartition(":")[2]))):
-        code, words = _last_words(own, member)
+        code, tail = _log_tail(own, member)
     assert code
-    assert "address already in use" in words
-    assert _judged(words, restarts=1) == ""
+    assert "address already in use" in tail
+    assert _loss_of(tail, restarts=1) == ""
 
     plain, own.certificates = member.client_url, Certificates(own.folder / "nothing-here")
     member.client_url = plain.replace("http:", "https:")
-    code, words = _last_words(own, member)
+    code, tail = _log_tail(own, member)
     assert code
-    assert _judged(words, restarts=1) == ""
+    assert _loss_of(tail, restarts=1) == ""
 
     member.client_url, own.certificates = plain, None
-    code, words = _last_words(own, member, state="no-such-state")
+    code, tail = _log_tail(own, member, state="no-such-state")
     assert code
-    assert _judged(words, restarts=1) == ""
+    assert _loss_of(tail, restarts=1) == ""
 
 
-def test_what_etcd_does_not_explain() -> None:
-    assert _judged("", restarts=4) == ""
-    assert _judged("", restarts=5).startswith("etcd crashed 6 times")
-    assert loss(replace(POD, restarts=5), None, others_well=False) == ""  # the settings may be at fault
+def test_unexplained_crashes_are_loss_only_while_others_are_healthy() -> None:
+    assert _loss_of("", restarts=4) == ""
+    assert _loss_of("", restarts=5).startswith("etcd crashed 6 times")
+    assert loss(replace(POD, restarts=5), None, others_healthy=False) == ""  # the settings may be the cause
 
 
-def test_nodes() -> None:
-    claim = Claim("data-e-0", "uid-1", node=Node.GONE)
+def test_member_is_lost_with_its_node() -> None:
+    claim = Claim("data-e-0", "uid-1", node=NodeState.GONE)
     running = replace(POD, crashed=False)
-    assert loss(None, claim, others_well=True) == ""
-    assert loss(replace(running, scheduled=False), claim, others_well=False) == "the node of its disk is gone"
-    assert loss(replace(running, scheduled=False), replace(claim, node=Node.WELL), others_well=True) == ""
-    for node, lost in ((Node.UNREACHABLE, True), (Node.GONE, True), (Node.WELL, False), (Node.UNKNOWN, False)):
-        assert loss(replace(running, node=node), claim, others_well=True) == ""  # Kubernetes still waits for it
-        assert bool(loss(replace(running, node=node, deleting=True), claim, others_well=False)) == lost
-    unseen = replace(running, deleting=True, overdue=True)  # installed for one namespace, we may not look at nodes
-    assert "should have stopped long ago" in loss(unseen, claim, others_well=False)
-    assert loss(replace(unseen, node=Node.WELL), claim, others_well=False) == ""
+    assert loss(None, claim, others_healthy=True) == ""
+    assert loss(replace(running, scheduled=False), claim, others_healthy=False) == "the node of its volume is gone"
+    assert loss(replace(running, scheduled=False), replace(claim, node=NodeState.READY), others_healthy=True) == ""
+    for node, lost in (
+        (NodeState.UNREACHABLE, True),
+        (NodeState.GONE, True),
+        (NodeState.READY, False),
+        (NodeState.UNKNOWN, False),
+    ):
+        assert loss(replace(running, node=node), claim, others_healthy=True) == ""  # Kubernetes still waits for it
+        assert bool(loss(replace(running, node=node, deleting=True), claim, others_healthy=False)) == lost
+    unseen = replace(
+        running, deleting=True, overdue=True
+    )  # installed for one namespace: no permission to look at nodes
+    assert "should have stopped long ago" in loss(unseen, claim, others_healthy=False)
+    assert loss(replace(unseen, node=NodeState.READY), claim, others_healthy=False) == ""

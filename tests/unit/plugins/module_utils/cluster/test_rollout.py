@@ -1,4 +1,4 @@
-"""Rolls: one member at a time, followers first, and nothing while somebody is not well."""
+"""Rollouts: one member at a time, followers first, and no restart while another member is not healthy."""
 
 from __future__ import annotations
 
@@ -7,167 +7,184 @@ from datetime import timedelta
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import manifests
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Answer, Node, Observed
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Step
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.planner import plan
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.rollout import Voter, gate, heir, order
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
+    AddLearner,
+    ReplaceMember,
+    RestartMember,
+    UpdateObjects,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import NodeState, Observation
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Ref
 
-from .clusters import CLUSTER, NOW, answer, answering, applied, running, without
+from .builders import (
+    CLUSTER,
+    NOW,
+    UNMANAGED,
+    action_of,
+    answer,
+    answering,
+    applied,
+    down,
+    listing,
+    member,
+    planned,
+    recorded,
+    remembering,
+    rendered,
+    running,
+    template_hash,
+    with_pod,
+    without_answer,
+)
 
 OTHER = replace(CLUSTER, options={"snapshotCount": 5000}, generation=2)
-DOWN = Answer(None, healthy=False, error="refused")
 
 
-def changed(cluster: Cluster, seen: Observed) -> Observed:
+def changed(cluster: Cluster, observed: Observation) -> Observation:
     """After the objects were brought to what the spec asks for."""
-    planned = plan(cluster, seen)
-    assert (planned.reason, planned.step) == ("ChangingSettings", Step.UPDATE)
-    return replace(applied(seen, planned), phase=planned.phase)
+    plan = planned(cluster, observed)
+    assert plan.reason is Reason.CHANGING_SETTINGS
+    assert isinstance(plan.action, UpdateObjects)
+    return recorded(applied(observed, plan), plan)
 
 
-def restarted(cluster: Cluster, seen: Observed, name: str, *, well: bool = True) -> Observed:
-    """After one pod came back as the StatefulSet makes it now."""
-    made = manifests.template_hash(seen.objects[f"StatefulSet/{cluster.name}"])
-    old = seen.pod(name)
-    assert old
-    new = replace(old, template_hash=made, version=cluster.version, created=NOW)
-    pods = tuple(new if pod.name == name else pod for pod in seen.pods)
-    status = seen.answers[name].status
-    assert status
-    told = Answer(replace(status, version=cluster.version), True, "", "3.6.0") if well else DOWN
-    return replace(seen, pods=pods, answers={**seen.answers, name: told})
+def restarted(cluster: Cluster, observed: Observation, number: int, *, healthy: bool = True) -> Observation:
+    """After a pod was recreated as the StatefulSet makes it now."""
+    made = {"template_hash": template_hash(cluster), "version": cluster.version, "created": NOW}
+    observed = with_pod(observed, number, **made)
+    if not healthy:
+        return without_answer(observed, number)
+    return answering(observed, {number: answer(number + 1, version=cluster.version, cluster_version="3.6.0")})
 
 
-def test_followers_first_the_leader_last_and_then_done() -> None:
-    seen, order_of = changed(OTHER, running()), []
+def restarts(plan: Plan) -> str:
+    """The pod that restarts; "" for none."""
+    return plan.action.pod.name if isinstance(plan.action, RestartMember) else ""
+
+
+def test_leader_is_restarted_last() -> None:
+    observed, order = changed(OTHER, running()), []
     for _ in range(3):
-        step = plan(OTHER, seen)
-        assert (step.phase, step.step) == (Phase.RESTARTING, Step.ROLL)
-        order_of.append((step.restart, step.lead))
-        seen = restarted(OTHER, seen, step.restart)
-    assert order_of == [("e-2", ""), ("e-1", ""), ("e-0", "2")]  # e-0 has led; now one that is new
-    done = plan(OTHER, seen)
-    assert (done.phase, done.step) == (Phase.RUNNING, Step.IDLE)
+        plan = planned(OTHER, observed)
+        action = action_of(plan, RestartMember)
+        assert (plan.phase, plan.reason) == (Phase.RESTARTING, Reason.RESTARTING_MEMBER)
+        order.append((action.pod.name, action.transferee))
+        observed = restarted(OTHER, observed, CLUSTER.ordinal(action.pod.name) or 0)
+    assert order == [("e-2", ""), ("e-1", ""), ("e-0", "2")]  # e-0 led, and an updated member leads now
+    done = planned(OTHER, observed)
+    assert (done.phase, done.action) == (Phase.RUNNING, None)
 
 
-def test_it_is_the_very_pod_that_was_seen() -> None:
-    assert plan(OTHER, changed(OTHER, running())).restart_uid == "pod-2"
+def test_restart_is_of_exactly_the_pod_that_was_observed() -> None:
+    assert action_of(planned(OTHER, changed(OTHER, running())), RestartMember).pod == Ref("e-2", "pod-2")
 
 
-def test_nobody_restarts_while_another_is_not_well() -> None:
-    seen = restarted(OTHER, changed(OTHER, running()), "e-2", well=False)
-    waiting = plan(OTHER, seen)
-    assert (waiting.phase, waiting.step, waiting.reason) == (Phase.RESTARTING, Step.IDLE, "WaitingForMember")
-    stopped = plan(OTHER, replace(seen, now=NOW + timedelta(minutes=3)))
-    assert (stopped.step, stopped.reason) == (Step.IDLE, "RollStopped")
-    assert "e-2" in stopped.message
+def test_no_member_restarts_while_another_is_not_healthy() -> None:
+    observed = restarted(OTHER, changed(OTHER, running()), 2, healthy=False)
+    waiting = planned(OTHER, observed)
+    assert (waiting.phase, waiting.action, waiting.reason) == (Phase.RESTARTING, None, Reason.WAITING_FOR_MEMBER)
+    stopped = planned(OTHER, replace(observed, now=NOW + timedelta(minutes=3)))
+    assert (stopped.action, stopped.reason) == (None, Reason.ROLLOUT_STOPPED)
+    assert "e-2 did not become healthy" in stopped.message
 
 
-def test_a_problem_that_is_told_stops_a_roll_sooner_than_silence() -> None:
-    seen = restarted(OTHER, changed(OTHER, running()), "e-2", well=False)
-    told = "ErrImagePull: no such image"
-    pods = tuple(replace(pod, problem=told if pod.name == "e-2" else "") for pod in seen.pods)
-    later = replace(seen, pods=pods, now=NOW + timedelta(seconds=20))
-    assert plan(OTHER, replace(later, now=NOW + timedelta(seconds=5))).reason == "WaitingForMember"
-    stopped = plan(OTHER, later)
-    assert stopped.reason == "RollStopped"
-    assert told in stopped.message
-    nowhere = tuple(replace(pod, scheduled=pod.name != "e-2") for pod in pods)
-    assert plan(OTHER, replace(later, pods=nowhere)).reason == "WaitingForMember"
-    assert plan(OTHER, replace(seen, now=later.now)).reason == "WaitingForMember"
+def test_problem_that_the_kubelet_reports_stops_a_rollout_sooner_than_silence() -> None:
+    observed = restarted(OTHER, changed(OTHER, running()), 2, healthy=False)
+    problem = "ErrImagePull: no such image"
+    later = replace(with_pod(observed, 2, problem=problem), now=NOW + timedelta(seconds=20))
+    assert planned(OTHER, replace(later, now=NOW + timedelta(seconds=5))).reason is Reason.WAITING_FOR_MEMBER
+    stopped = planned(OTHER, later)
+    assert stopped.reason is Reason.ROLLOUT_STOPPED
+    assert problem in stopped.message
+    assert planned(OTHER, with_pod(later, 2, scheduled=False)).reason is Reason.WAITING_FOR_MEMBER
+    assert planned(OTHER, replace(observed, now=later.now)).reason is Reason.WAITING_FOR_MEMBER
 
 
-def test_nobody_restarts_while_another_pod_is_going() -> None:
-    seen = changed(OTHER, running())
-    pods = tuple(replace(pod, deleting=pod.name == "e-1") for pod in seen.pods)
-    assert plan(OTHER, replace(seen, pods=pods)).reason == "WaitingForMember"
+def test_no_member_restarts_while_another_pod_is_being_deleted() -> None:
+    observed = with_pod(changed(OTHER, running()), 1, deleting=True)
+    plan = planned(OTHER, observed)
+    assert (plan.action, plan.reason) == (None, Reason.WAITING_FOR_MEMBER)
 
 
-def test_nobody_restarts_while_another_is_behind() -> None:
-    seen = answering(changed(OTHER, running()), {0: answer(1, 10_000), 1: answer(2, 10_000), 2: answer(3, 4_000)})
-    assert plan(OTHER, seen).restart == "e-2"  # it is the one that is behind
-    seen = answering(seen, {2: answer(3, 10_000), 1: answer(2, 4_000)})
-    assert (plan(OTHER, seen).reason, plan(OTHER, seen).restart) == ("WaitingForMember", "")
+def test_no_member_restarts_while_another_is_behind() -> None:
+    observed = changed(OTHER, running())
+    behind = answering(observed, {0: answer(1, 10_000), 1: answer(2, 10_000), 2: answer(3, 4_000)})
+    assert restarts(planned(OTHER, behind)) == "e-2"  # the one that is behind itself
+    behind = answering(behind, {2: answer(3, 10_000), 1: answer(2, 4_000)})
+    plan = planned(OTHER, behind)
+    assert (plan.reason, plan.action) == (Reason.WAITING_FOR_MEMBER, None)
 
 
-def test_a_change_that_went_wrong_is_taken_back_where_it_did_first() -> None:
-    seen = restarted(OTHER, changed(OTHER, running()), "e-2", well=False)
-    seen = replace(without(seen, 2, problem="ImagePullBackOff"), now=NOW + timedelta(minutes=3))
-    step = plan(CLUSTER, changed(CLUSTER, seen))
-    assert (step.step, step.restart, step.lead) == (Step.ROLL, "e-2", "")
+def test_no_member_restarts_while_an_unmanaged_voter_exists() -> None:
+    observed = listing(running(), *map(member, range(3)), replace(UNMANAGED, is_learner=False))
+    plan = planned(OTHER, changed(OTHER, observed))
+    assert (plan.reason, plan.action) == (Reason.WAITING_FOR_MEMBER, None)
 
 
-@pytest.mark.parametrize(("node", "restart"), [(Node.UNREACHABLE, ""), (Node.GONE, ""), (Node.WELL, "e-2")])
-def test_who_is_silent_restarts_only_if_its_node_can_do_it(node: Node, restart: str) -> None:
-    seen = without(changed(OTHER, running()), 2, node=node)
-    late = replace(seen, now=NOW + timedelta(minutes=5), degraded_since=NOW)
-    assert plan(OTHER, late).restart == restart
+def test_bad_change_is_rolled_back_where_it_was_made_first() -> None:
+    observed = restarted(OTHER, changed(OTHER, running()), 2, healthy=False)
+    observed = replace(down(observed, 2, problem="ImagePullBackOff"), now=NOW + timedelta(minutes=3))
+    action = action_of(planned(CLUSTER, changed(CLUSTER, observed)), RestartMember)
+    assert (action.pod.name, action.transferee) == ("e-2", "")
 
 
-def test_who_is_down_and_was_not_restarted_is_not_blamed_on_the_spec() -> None:
-    seen = without(changed(OTHER, running()), 1, node=Node.UNREACHABLE)
-    waiting = plan(OTHER, replace(seen, now=NOW + timedelta(minutes=5)))
-    assert (waiting.step, waiting.reason) == (Step.IDLE, "WaitingForMember")
+@pytest.mark.parametrize(
+    ("node", "restart"), [(NodeState.UNREACHABLE, ""), (NodeState.GONE, ""), (NodeState.READY, "e-2")]
+)
+def test_silent_member_restarts_only_on_a_ready_node(node: NodeState, restart: str) -> None:
+    observed = down(changed(OTHER, running()), 2, node=node)
+    late = remembering(replace(observed, now=NOW + timedelta(minutes=5)), degraded_since=NOW)
+    assert restarts(planned(OTHER, late)) == restart
+
+
+def test_member_that_was_down_before_the_rollout_is_not_blamed_on_the_spec() -> None:
+    observed = down(changed(OTHER, running()), 1, node=NodeState.UNREACHABLE)
+    waiting = planned(OTHER, replace(observed, now=NOW + timedelta(minutes=5)))
+    assert (waiting.action, waiting.reason) == (None, Reason.WAITING_FOR_MEMBER)
     assert "e-1" in waiting.message
     assert "spec" not in waiting.message
 
 
-def test_one_answer_that_was_missed_is_no_reason_to_restart() -> None:
-    seen = without(changed(OTHER, running()), 2, node=Node.WELL)
-    assert plan(OTHER, replace(seen, now=NOW + timedelta(minutes=5))).restart == ""
+def test_one_missed_answer_is_no_reason_to_restart() -> None:
+    observed = down(changed(OTHER, running()), 2, node=NodeState.READY)
+    assert restarts(planned(OTHER, replace(observed, now=NOW + timedelta(minutes=5)))) == ""
 
 
-def test_two_members_of_three_are_made_three_before_anyone_restarts() -> None:
-    seen = running(range(2), replicas=3)
-    assert plan(OTHER, replace(seen, pods=seen.pods[:2])).add == "e-2"
+def test_missing_member_is_added_before_any_restarts() -> None:
+    observed = running(range(2), replicas=3)
+    assert action_of(planned(OTHER, observed), AddLearner).pod == "e-2"
 
 
-def test_who_has_its_data_in_memory_is_replaced() -> None:
+def _in_memory(observed: Observation) -> Observation:
+    cluster = replace(CLUSTER, storage=Storage("Memory"))
+    files = observed.objects["ConfigMap/e-config"]["data"]
+    pods = tuple(replace(one, template_hash=template_hash(cluster)) for one in observed.pods)
+    replicas = len(observed.pods)
+    return replace(observed, objects=rendered(cluster, replicas, files, replicas), pods=pods, claims=())
+
+
+def test_member_with_data_in_memory_is_replaced_instead_of_restarted() -> None:
     memory = replace(OTHER, storage=Storage("Memory"))
-    was = replace(CLUSTER, storage=Storage("Memory"))
-    seen = replace(running(), claims=())
-    objects = manifests.objects(was, 3, dict(seen.objects["ConfigMap/e-config"]["data"]), 3)
-    seen = replace(seen, objects={f"{each['kind']}/{each['metadata']['name']}": each for each in objects})
-    step = plan(memory, changed(memory, seen))
-    assert (step.step, step.add, step.remove, step.restart) == (Step.JOIN, "e-2", "3", "")
-    assert step.phase is Phase.RESTARTING
+    plan = planned(memory, changed(memory, _in_memory(running())))
+    action = action_of(plan, ReplaceMember)
+    assert (plan.phase, plan.reason) == (Phase.RESTARTING, Reason.RESTARTING_MEMBER)
+    assert (action.pod, action.member_id) == ("e-2", "3")
 
 
-def voter(number: int, **known: bool | int) -> Voter:
-    return Voter(number, f"m{number}", bool(known.pop("healthy", True)), place=number, **known)  # type: ignore[arg-type]
+def test_only_member_with_data_in_memory_can_not_restart() -> None:
+    memory = replace(OTHER, size=1, storage=Storage("Memory"))
+    plan = planned(memory, changed(memory, _in_memory(running(range(1), replicas=1))))
+    assert (plan.phase, plan.reason, plan.action) == (Phase.UNSUPPORTED, Reason.CANNOT_RESTART, None)
+    assert "Set spec.size to 3 first." in plan.message
 
 
-def test_the_order() -> None:
-    voters = [voter(0, leads=True), voter(1), voter(2, healthy=False), voter(3), voter(4, renewed=True)]
-    assert [each.name for each in order(voters)] == ["m2", "m3", "m1", "m0"]
-
-
-def test_an_heir_is_renewed_if_there_is_one_and_knows_most() -> None:
-    leader = voter(0, leads=True, applied=90)
-    others = [voter(1, applied=90), voter(2, applied=80, renewed=True), voter(3, applied=70, renewed=True)]
-    assert heir([leader, *others], leader) == others[1]
-    assert heir([leader, others[0]], leader) == others[0]
-    assert heir([leader], leader) is None
-
-
-@pytest.mark.parametrize(
-    ("voters", "said"),
-    [
-        ([voter(0), voter(1), voter(2, healthy=False)], "m2 does not serve"),
-        ([voter(0), voter(1, applied=9_000), voter(2)], "m2 is not in sync"),
-        ([voter(0, healthy=False), voter(1), voter(2, healthy=False)], "only 1 of 3 voters would be left"),
-        ([voter(0, leads=True, applied=9_000), voter(1)], "m1 is not in sync"),
-    ],
-)
-def test_the_gate_is_shut(voters: list[Voter], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        gate(voters, "m0")
-
-
-def test_the_gate_is_open() -> None:
-    assert gate([voter(0), voter(1), voter(2)], "m0") is None
-    assert gate([voter(0, healthy=False), voter(1), voter(2)], "m0") is None  # it serves nobody anyway
-    assert gate([voter(0, leads=True)], "m0") is None  # who is alone can't hand over
-    led = [voter(0, leads=True), voter(1), voter(2)]
-    assert gate(led, "m0", lead=2) == led[2]
+def test_rollout_stops_when_an_image_has_another_version_than_its_tag() -> None:
+    upgraded = replace(CLUSTER, version="3.6.17", upgrade=replace(CLUSTER.upgrade, snapshot=False))
+    observed = running()
+    release = planned(upgraded, observed)
+    observed = restarted(upgraded, recorded(applied(observed, release), release), 2)
+    assert restarts(planned(upgraded, observed)) == "e-1"
+    plan = planned(upgraded, answering(observed, {2: answer(3, version="3.6.15")}))
+    assert (plan.reason, plan.action) == (Reason.ROLLOUT_STOPPED, None)
+    assert "e-2 reports 3.6.15 although its image is tagged 3.6.17" in plan.message

@@ -1,25 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.events import Event, event_manifest, transition
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.events import Event, event_manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.reporting import report
 
 from sandbox import layout
 from tests.unit.plugins.apiserver import ApiServer
-
-BEFORE: dict[str, Any] = {"phase": "Running", "conditions": [{"reason": "Ready"}, {"reason": "Idle"}]}
-
-
-@pytest.mark.parametrize(
-    ("phase", "reason", "count"), [("Running", "Ready", 0), ("Running", "Lost", 1), ("Failed", "Ready", 1)]
-)
-def test_an_event_for_each_transition(phase: str, reason: str, count: int) -> None:
-    events = transition(BEFORE, phase, reason, "message", warning=True)
-    assert events == [Event("Warning", reason, "message")] * count
 
 
 def test_long_messages_are_cut_to_what_kubernetes_accepts() -> None:
@@ -43,7 +31,7 @@ STATUS = {"phase": "Running", "message": "fine"}
 EVENTS = [Event("Normal", "Ready", "fine")]
 
 
-def test_a_report_is_written_once(apiserver: ApiServer, cluster: Manifest) -> None:
+def test_report_is_written_once(apiserver: ApiServer, cluster: Manifest) -> None:
     kube, namespace = Kube(apiserver.settings), cluster["metadata"]["namespace"]
     assert report(kube, cluster, STATUS, EVENTS, write=False) is True
     assert kube.get("EtcdCluster", namespace, "a") == cluster
@@ -56,7 +44,7 @@ def test_a_report_is_written_once(apiserver: ApiServer, cluster: Manifest) -> No
     assert kube.get("EtcdCluster", namespace, "a") == written
 
 
-def test_the_status_is_written_where_no_event_can_be_created(apiserver: ApiServer, cluster: Manifest) -> None:
+def test_status_is_written_where_no_event_can_be_created(apiserver: ApiServer, cluster: Manifest) -> None:
     kube, namespace = Kube(apiserver.settings), cluster["metadata"]["namespace"]
     kube._call("DELETE", f"api/v1/namespaces/{namespace}")  # it stays terminating: no controller finishes this
     assert report(kube, cluster, STATUS, EVENTS, write=True) is True

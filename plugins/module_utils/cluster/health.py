@@ -1,0 +1,109 @@
+"""How healthy the voters are, and what a person is told about it. Pure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ..etcd.membership import quorum
+from ..plan import SETTLED, SOON, WATCHFUL, Plan
+from . import desired
+from .loss import loss
+from .membership import display
+from .plan import Phase, Reason
+from .situation import Situation
+
+STARTING = timedelta(minutes=2)  # how long a pod may take before its silence means something
+
+
+def health(s: Situation) -> Plan:
+    """The health of the voters; when no quorum reports them, of those that the ConfigMap records."""
+    voters = [slot.name for slot in s.membership.voters] if s.membership else desired.started(s)
+    votes = s.membership.votes if s.membership else len(voters)
+    healthy = [pod for pod in voters if s.healthy(pod)]
+    needed = quorum(votes)
+    notes = _notes(s)
+    unmanaged = bool(s.membership and s.membership.unmanaged)
+    if len(healthy) == votes:
+        message = f"All {count(votes)} are healthy." if votes > 1 else "The member is healthy."
+        reason = Reason.CHANGE_PENDING if notes else Reason.ALL_HEALTHY
+        reason = Reason.UNMANAGED_MEMBER if unmanaged else reason
+        return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=_until_next_look(s, voters))
+    told = f"{len(healthy)} of {count(votes)} are healthy; {needed} are needed."
+    unhealthy = [pod for pod in voters if pod not in healthy]
+    known = problems(s, unhealthy)
+    since = s.observed.memory.unhealthy_since
+    fresh = since is None or s.observed.now - since < STARTING
+    if len(healthy) >= needed:
+        # The end of a log causes no event; but there is no need to look every second for hours.
+        reason = Reason.UNMANAGED_MEMBER if unmanaged else Reason.MEMBERS_DOWN
+        requeue = SOON if fresh else WATCHFUL
+        return Plan(Phase.DEGRADED, reason, f"{told}{known} {notes}".strip(), requeue=requeue)
+    lost = [pod for pod in unhealthy if _is_lost(s, pod)]
+    possible = votes - len(lost) >= needed
+    if possible and any(is_coming(s, pod) for pod in unhealthy):
+        return Plan(Phase.STARTING, Reason.STARTING, f"{told} Pods are starting.{known}")
+    answering = [pod for pod in voters if s.answer(pod)]
+    if possible and len(answering) >= needed and fresh and s.observed.memory.phase != Phase.QUORUM_LOST:
+        return Plan(Phase.STARTING, Reason.NO_LEADER, f"{told} The members are electing a leader.{known}")
+    message = (
+        f"Quorum lost: {len(healthy)} of {count(votes)} are healthy and {needed} are needed, so reads and writes fail."
+        f"{known} Nothing is deleted. Bring the pods or their nodes back, or restore from a backup."
+    )
+    return Plan(Phase.QUORUM_LOST, Reason.QUORUM_LOST, message, requeue=WATCHFUL)
+
+
+def is_coming(s: Situation, name: str) -> bool:
+    """Whether a pod is on its way: it is young, or there is none, or the former one is being deleted."""
+    pod = s.observed.pod(name)
+    return pod is None or pod.deleting or s.observed.now - pod.created < STARTING
+
+
+def count(number: int) -> str:
+    return "1 member" if number == 1 else f"{number} members"
+
+
+def _until_next_look(s: Situation, voters: list[str]) -> int:
+    """All are healthy. Only a pod that is ready causes an event when it no longer is: others are looked at again.
+
+    A member answers for a moment while its pod is being deleted already.
+    """
+    pods = {name: s.observed.pod(name) for name in voters}
+    unready = [name for name, pod in pods.items() if not pod or pod.deleting or not pod.ready]
+    if not unready:
+        return SETTLED
+    return SOON if any(is_coming(s, name) for name in unready) else WATCHFUL
+
+
+def _notes(s: Situation) -> str:
+    """What a person should know although the voters are healthy."""
+    notes = []
+    if s.membership and s.membership.unmanaged:
+        names = "; ".join(map(display, s.membership.unmanaged))
+        notes.append(
+            f"Unmanaged members: {names}. They are left alone, and the size is not changed while they exist. Remove "
+            "them with etcdctl member remove if they should not exist."
+        )
+    if s.target:
+        notes.append(f"The upgrade to {s.target} waits until every member is healthy.")
+    if s.observed.certificates.problem:
+        notes.append(s.observed.certificates.problem)
+    return " ".join(notes)
+
+
+def _is_lost(s: Situation, name: str) -> bool:
+    return bool(loss(s.observed.pod(name), s.observed.claim(name), others_healthy=False))
+
+
+def problems(s: Situation, pods: list[str]) -> str:
+    """What is known of members that are not healthy, as a sentence that follows another one."""
+    lost = {slot.name: slot.lost for slot in s.membership.slots if slot.lost} if s.membership else {}
+    told = []
+    for name in pods:
+        pod = s.observed.pod(name)
+        if why := lost.get(name) or loss(pod, s.observed.claim(name), others_healthy=False):
+            told.append(f"{name}: {why}")
+        elif pod is None:
+            told.append(f"{name} has no pod")
+        elif problem := pod.problem or s.error(name):
+            told.append(f"{name}: {problem}")
+    return f" {'; '.join(told)}." if told else ""

@@ -1,0 +1,115 @@
+"""What the status of an EtcdCluster remembers between reconciles: one codec, for reading and for writing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..kube.conditions import time_text
+
+
+@dataclass(frozen=True)
+class Join:
+    """A learner that is joining, or whose join failed."""
+
+    member: str  # its ID, in hexadecimal
+    since: datetime
+    failed: bool = False
+    generation: int = 0  # of the spec, when the join failed
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """A change of version: in progress, or the last one that completed."""
+
+    source: str
+    to: str
+    started: datetime
+    snapshot: str = ""  # the EtcdBackup taken before it; "" for none
+    log_ready: bool = False  # the members' logs hold nothing that the new version can't read
+    completed: datetime | None = None
+
+    @property
+    def in_progress(self) -> bool:
+        return self.completed is None
+
+
+@dataclass(frozen=True)
+class Memory:
+    cluster_id: str | None = None  # since the first quorum
+    phase: str = ""
+    unhealthy_since: datetime | None = None  # degraded or not available
+    degraded_since: datetime | None = None
+    join: Join | None = None
+    upgrade: Upgrade | None = None
+
+
+def recall(status: Mapping[str, Any]) -> Memory:
+    """Read the memory from a status."""
+    return Memory(
+        cluster_id=status.get("clusterID"),
+        phase=status.get("phase", ""),
+        unhealthy_since=_since(status, {"Available": "True", "Degraded": "False"}),
+        degraded_since=_since(status, {"Degraded": "False"}, only="True"),
+        join=_join(status.get("join")),
+        upgrade=_upgrade(status.get("upgrade")),
+    )
+
+
+def upgrade_record(upgrade: Upgrade | None) -> dict[str, Any]:
+    """The status fields that remember an upgrade."""
+    return {"upgrade": _encoded_upgrade(upgrade)} if upgrade else {}
+
+
+def join_record(join: Join | None) -> dict[str, Any]:
+    """The status fields that remember a join; None removes what was remembered."""
+    return {"join": _encoded_join(join) if join else None}
+
+
+def _encoded_upgrade(upgrade: Upgrade) -> dict[str, Any]:
+    return {
+        "from": upgrade.source,
+        "to": upgrade.to,
+        "started": time_text(upgrade.started),
+        "snapshot": upgrade.snapshot or None,
+        "logReady": upgrade.log_ready or None,
+        "completed": time_text(upgrade.completed) if upgrade.completed else None,
+    }
+
+
+def _upgrade(stored: Mapping[str, Any] | None) -> Upgrade | None:
+    if not stored:
+        return None
+    completed = stored.get("completed")
+    return Upgrade(
+        source=stored["from"],
+        to=stored["to"],
+        started=datetime.fromisoformat(stored["started"]),
+        snapshot=stored.get("snapshot") or "",
+        log_ready=bool(stored.get("logReady")),
+        completed=datetime.fromisoformat(completed) if completed else None,
+    )
+
+
+def _encoded_join(join: Join) -> dict[str, Any]:
+    stored: dict[str, Any] = {"member": join.member, "since": time_text(join.since)}
+    return stored | ({"failed": True, "generation": join.generation} if join.failed else {})
+
+
+def _join(stored: Mapping[str, Any] | None) -> Join | None:
+    if not stored:
+        return None
+    since = datetime.fromisoformat(stored["since"])
+    return Join(stored["member"], since, stored.get("failed", False), stored.get("generation", 0))
+
+
+def _since(status: Mapping[str, Any], normal: Mapping[str, str], only: str = "") -> datetime | None:
+    """Since when the first of these conditions is not normal (with `only`: has exactly this status)."""
+    times = [
+        each["lastTransitionTime"]
+        for each in status.get("conditions", [])
+        if each["type"] in normal and (each["status"] == only if only else each["status"] != normal[each["type"]])
+    ]
+    return datetime.fromisoformat(min(times)) if times else None

@@ -1,0 +1,214 @@
+"""The API server of the model: the calls of kube.client.Kube that the operator makes, on the model's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import TEMPLATE_HASH, UID_LABEL
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Asked
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest, Manifests
+
+from .etcd import read as read_file
+from .invariants import Invariants
+from .kubernetes import MISSING, Claim, Kubernetes, Pod, moment
+
+CLUSTER = "EtcdCluster"
+
+
+@dataclass
+class Api:
+    kubernetes: Kubernetes
+    invariants: Invariants
+    before_effect: Callable[[str], None]  # the world moves on, or the operator crashes
+    status: dict[str, Any] = field(default_factory=dict)
+    events: int = 0
+    restarting: str = ""  # the pod that is deleted right after its configuration was applied
+
+    # -- reading
+
+    def get(self, kind: str, _namespace: str | None, name: str) -> Manifest | None:
+        model = self.kubernetes
+        if kind == CLUSTER:
+            return resource(model.cluster, self.status)
+        if kind == "StorageClass":
+            return {"allowVolumeExpansion": model.expandable}
+        if kind == "Node":
+            return node_manifest(model.nodes[name].state) if name in model.nodes else None
+        if kind == "EtcdBackup":
+            return {**model.backups[name]} if name in model.backups else None
+        return model.objects.get(f"{kind}/{name}") or next(
+            (each for each in self._listed(kind) if each["metadata"]["name"] == name), None
+        )
+
+    def list(self, kind: str, _namespace: str, _selector: str) -> Manifests:
+        return self._listed(kind)
+
+    def read(self, asked: Sequence[Asked]) -> Iterator[Manifests]:
+        for each in asked:
+            found = self.get(each.kind, each.namespace, each.name) if each.name else None
+            yield self._listed(each.kind) if not each.name else [found] if found else []
+
+    def _listed(self, kind: str) -> Manifests:
+        if kind == "Pod":
+            return [pod_manifest(pod) for pod in self.kubernetes.pods.values()]
+        if kind == "PersistentVolumeClaim":
+            return [claim_manifest(claim) for claim in self.kubernetes.claims.values()]
+        return []
+
+    # -- writing
+
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest | None:
+        kind, name = manifest["kind"], manifest["metadata"].get("name", "")
+        if dry_run:
+            return manifest
+        if kind == "Event":
+            self.events += 1
+            return manifest
+        self.before_effect(f"create {kind}/{name}")
+        assert kind == "EtcdBackup", kind
+        if name in self.kubernetes.backups:
+            return None
+        created = {"creationTimestamp": moment(self.kubernetes.now).isoformat(), "uid": f"uid-of-{name}"}
+        self.kubernetes.backups[name] = {**manifest, "metadata": manifest["metadata"] | created}
+        return manifest
+
+    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        if dry_run:
+            return manifest
+        self.before_effect(f"apply {kind}/{name} {_summary(manifest)}")
+        if kind == "PersistentVolumeClaim":
+            if claim := self.kubernetes.claims.get(name):
+                claim.wanted = manifest["spec"]["resources"]["requests"]["storage"]
+            return manifest
+        self.invariants.applies(self.kubernetes.cluster, manifest, self.status)
+        self.kubernetes.objects[f"{kind}/{name}"] = self.kubernetes.with_uid(manifest)
+        self.invariants.applied(manifest, self.status, self.restarting)
+        return manifest
+
+    def patch_status(self, _kind: str, _namespace: str, _name: str, status: Manifest) -> None:
+        self.before_effect(f"status {status['phase']}: {status['message']}")
+        self.status = {key: value for key, value in (self.status | status).items() if value is not None}
+
+    def delete(self, kind: str, _namespace: str, name: str, uid: str | None = None, how: str = "") -> bool:
+        self.before_effect(f"delete {kind}/{name} {how}".rstrip())
+        live = self.get(kind, None, name)
+        if live is None or (uid and live["metadata"].get("uid") != uid):
+            return False
+        model = self.kubernetes
+        match kind:
+            case "PersistentVolumeClaim":
+                if not model.claims[name].deleting:
+                    self.invariants.deletes_claim(model.claims[name])
+                    model.claims[name].deleting = True
+            case "EtcdBackup":
+                del model.backups[name]
+            case "StatefulSet":
+                assert how == "orphan"
+                del model.objects[f"StatefulSet/{name}"]
+            case _:
+                self._delete_pod(model.pods[name], how)
+        return True
+
+    def _delete_pod(self, pod: Pod, how: str) -> None:
+        if how == "force":
+            self.invariants.deletes_pod(pod, self.status)
+        elif self.status.get("clusterID"):
+            self.invariants.restarts(pod)
+        self.kubernetes.delete_pod(pod, force=how == "force")
+
+
+def resource(cluster: Cluster, status: Mapping[str, Any]) -> Manifest:
+    """The EtcdCluster as the API server has it."""
+    spec = {
+        "size": cluster.size,
+        "version": cluster.version,
+        "paused": cluster.paused,
+        "storage": {"type": cluster.storage.type, "size": cluster.storage.size},
+        "tls": {"mode": cluster.tls.mode},
+        "options": cluster.options,
+        "upgrade": {
+            "allowDowngrade": cluster.upgrade.allow_downgrade,
+            "snapshot": {"mode": "Required" if cluster.upgrade.snapshot else "Skip"},
+        },
+    }
+    meta = {
+        "namespace": cluster.namespace,
+        "name": cluster.name,
+        "uid": cluster.uid,
+        "generation": cluster.generation,
+        "resourceVersion": "1",
+    }
+    return {
+        "apiVersion": "etcdops.dev/v1beta1",
+        "kind": CLUSTER,
+        "metadata": meta,
+        "spec": spec,
+        "status": dict(status),
+    }
+
+
+def node_manifest(state: str) -> Manifest:
+    return {"status": {"conditions": [{"type": "Ready", "status": "True" if state == "up" else "Unknown"}]}}
+
+
+def pod_manifest(pod: Pod) -> Manifest:
+    times = {"startedAt": moment(pod.began).isoformat(), "finishedAt": moment(pod.ended).isoformat()}
+    ended = {"terminated": {"exitCode": pod.code, "message": pod.log_tail, **times}} if pod.code else {}
+    if pod.process:
+        state: Manifest = {"running": {}}
+    elif pod.version in MISSING:
+        state = {"waiting": {"reason": "ImagePullBackOff"}}
+    else:
+        state = {"waiting": {"reason": "CrashLoopBackOff"}} if pod.code else {"waiting": {}}
+    container = {"name": "etcd", "restartCount": pod.restarts, "state": state, "lastState": ended}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "namespace": "default",
+            "name": pod.name,
+            "uid": pod.uid,
+            "creationTimestamp": moment(pod.created).isoformat(),
+            "annotations": {TEMPLATE_HASH: pod.template_hash},
+            **({} if pod.deleting is None else {"deletionTimestamp": moment(pod.deleting).isoformat()}),
+        },
+        "spec": {"containers": [{"image": f"etcd:v{pod.version}"}], **({"nodeName": pod.node} if pod.node else {})},
+        "status": {
+            "podIP": "198.18.0.1" if pod.node else None,
+            "containerStatuses": [container] if pod.started or pod.version in MISSING else [],
+        },
+    }
+
+
+def claim_manifest(claim: Claim) -> Manifest:
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "namespace": "default",
+            "name": claim.name,
+            "uid": claim.uid,
+            "labels": {UID_LABEL: claim.cluster_uid},
+            "annotations": {"volume.kubernetes.io/selected-node": claim.node} if claim.node else {},
+            **({"deletionTimestamp": ""} if claim.deleting else {}),
+        },
+        "spec": {"resources": {"requests": {"storage": claim.wanted}}, "storageClassName": "standard"},
+        "status": {"capacity": {"storage": claim.size}},
+    }
+
+
+def _summary(manifest: Manifest) -> str:
+    if manifest["kind"] == "StatefulSet":
+        image = manifest["spec"]["template"]["spec"]["containers"][0]["image"]
+        return f"replicas={manifest['spec']['replicas']} {of_image(image)}"
+    if manifest["kind"] != "ConfigMap":
+        return ""
+    return " ".join(f"{name.removesuffix('.yaml')}:{_kind(text)}" for name, text in manifest.get("data", {}).items())
+
+
+def _kind(text: str) -> str:
+    state, initial = read_file(text)
+    return state if state == "new" else "sealed" if len(initial) == 1 else f"open({len(initial)})"

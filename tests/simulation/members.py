@@ -1,0 +1,146 @@
+"""The members of the model as the operator's etcd client talks to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
+    FAILED_PRECONDITION,
+    UNAVAILABLE,
+    EtcdError,
+    Unreachable,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import on_any
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Alarm, Member, MemberList, Status
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
+
+from .etcd import CLUSTER_ID, Process
+from .invariants import Invariants
+from .kubernetes import Kubernetes
+
+
+@dataclass
+class Connection:
+    """To the pods that have an address; those in `deaf` do not answer in time."""
+
+    kubernetes: Kubernetes
+    invariants: Invariants
+    cluster: Cluster
+    deaf: frozenset[str] = frozenset()
+    timeout: float = 1.0
+    endpoints: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        pods = [pod for pod in self.kubernetes.pods.values() if pod.node]
+        self.endpoints = {self.cluster.client_url(pod.name): pod.name for pod in pods}
+
+    def client(self, url: str) -> Client:
+        pod = self.kubernetes.pods.get(self.endpoints[url])
+        silent = pod is None or pod.process is None or not pod.process.connected or pod.name in self.deaf
+        return Client(self, url, None if silent or pod is None else pod.process)
+
+    def ask_all(self, urls: Sequence[str], question: Callable[[Any], Any], _deadline: float) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for url in urls:
+            try:
+                found[url] = question(self.client(url))
+            except EtcdError as error:
+                found[url] = error
+        return found
+
+    def on_any(self, urls: Sequence[str], request: Callable[[Any], Any]) -> Any:
+        return on_any([self.client(url) for url in urls], request)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Client:
+    connection: Connection
+    url: str
+    process: Process | None
+
+    @property
+    def _answering(self) -> Process:
+        if self.process is None:
+            raise Unreachable("no answer", self.url)
+        return self.process
+
+    @property
+    def _serves(self) -> bool:
+        etcd, process = self.connection.kubernetes.etcd, self._answering
+        return process.data.cluster == CLUSTER_ID and etcd.serves(process)
+
+    def _require_leader(self) -> None:
+        if not self._serves:
+            raise EtcdError(UNAVAILABLE, "etcdserver: no leader", self.url)
+
+    # -- reading
+
+    def status(self) -> Status:
+        return self.connection.kubernetes.etcd.status(self._answering, serves=self._serves)
+
+    def members(self, linearizable: bool = True) -> MemberList:
+        if linearizable:
+            self._require_leader()
+        return self.connection.kubernetes.etcd.member_list
+
+    def health(self) -> None:
+        self._require_leader()
+
+    def cluster_version(self) -> str:
+        agreed = self.connection.kubernetes.etcd.agreed
+        return f"3.{agreed}.0" if agreed else ""
+
+    def alarms(self) -> tuple[Alarm, ...]:
+        return ()
+
+    # -- changing
+
+    def member_add(self, peer_urls: Sequence[str], learner: bool) -> Member:
+        etcd, now = self.connection.kubernetes.etcd, self.connection.kubernetes.now
+        self._require_leader()
+        added = Member(0, "", tuple(peer_urls), (), learner)
+        with_quorum = etcd.has_quorum
+        number = etcd.add(added.peer_urls, learner=learner, now=now)
+        self._changed(Change("add", added), with_quorum)
+        return etcd.members[number]
+
+    def member_promote(self, member_id: int) -> MemberList:
+        return self._change("promote", member_id)
+
+    def member_remove(self, member_id: int) -> MemberList:
+        return self._change("remove", member_id)
+
+    def _change(self, action: str, member_id: int) -> MemberList:
+        etcd, now = self.connection.kubernetes.etcd, self.connection.kubernetes.now
+        self._require_leader()
+        member, with_quorum = etcd.members[member_id], etcd.has_quorum
+        if action == "promote":
+            etcd.promote(member_id)
+        else:
+            etcd.remove(member_id, now=now)
+        self._changed(Change(action, member), with_quorum)
+        return etcd.member_list
+
+    def _changed(self, change: Change, with_quorum: bool) -> None:
+        self.connection.invariants.say(f"  {change.action} {change.member.id:x} {', '.join(change.member.peer_urls)}")
+        self.connection.invariants.changed(change, had_quorum=with_quorum)
+
+    def move_leader(self, target_id: int) -> None:
+        etcd, process = self.connection.kubernetes.etcd, self._answering
+        if process.data.member != etcd.leader:
+            raise EtcdError(FAILED_PRECONDITION, "etcdserver: not leader", self.url)
+        if etcd.process(target_id) is None:
+            raise EtcdError(UNAVAILABLE, "etcdserver: request timed out", self.url)
+        self.connection.invariants.say(f"  {target_id:x} leads")
+        etcd.leader, etcd.term = target_id, etcd.term + 1
+
+    def downgrade(self, action: str, version: str) -> None:
+        self._require_leader()
+        self.connection.kubernetes.etcd.prepare(parse(version).minor if action == "ENABLE" else 0)
