@@ -50,25 +50,27 @@ def explain(error: Exception, service: str, url: str) -> str:
     """Why a request about the object at `url` (scheme://bucket/key) failed."""
     if not isinstance(error, request_errors()):
         return str(error)
+    bucket = url.partition("://")[2].partition("/")[0]
     if untrusted := _untrusted(error):
-        return f"the certificate of {service} is not trusted ({untrusted}); give the CA that signed it"
+        return (
+            f"the certificate of {service} is not trusted for bucket {bucket} ({untrusted}); give the CA that signed it"
+        )
     status = status_of(error)
     if status is None:
-        return f"{service} can't be reached: {_cause(error)}"
-    return _refusal(service, url, status, error)
+        return f"{service} can't be reached for bucket {bucket}: {_cause(error)}"
+    return _refusal(service, url, bucket, status, error)
 
 
-def _refusal(service: str, url: str, status: int, error: Exception) -> str:
+def _refusal(service: str, url: str, bucket: str, status: int, error: Exception) -> str:
     code = code_of(error)
     message = _MESSAGE.search(_text(error))
-    scheme, _, rest = url.partition("://")
-    bucket = rest.partition("/")[0]
     if code == "NoSuchBucket":
         return f"{service} has no bucket {bucket}; create it, or name another one"
     if code in _WRONG_KEY or (status in (401, 403) and not code):
-        return f"{service} refuses the access key or its secret ({code or status}); correct the credentials"
+        why = code or f"HTTP {status}"
+        return f"{service} refuses the access key or its secret for bucket {bucket} ({why}); correct the credentials"
     if code == "AccessDenied":
-        return f"{service} denies access to {scheme}://{rest}; the credentials are wrong or lack this permission"
+        return f"{service} denies access to {url}; the credentials are wrong or lack this permission"
     if code in ("PreconditionFailed", "ConditionalRequestConflict") or status == 412:
         return f"{url} exists already, and nothing is ever overwritten"
     if code == "NoSuchKey" or (status == 404 and not code):

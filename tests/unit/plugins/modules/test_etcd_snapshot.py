@@ -249,10 +249,11 @@ def test_store_is_given_by_the_environment(newest: Cluster, store: Store, monkey
     ("changed", "said"),
     [
         ({"dest": "s3://nowhere/x"}, "has no bucket nowhere"),
-        ({"s3_secret_key": "wrong"}, "refuses the access key or its secret"),
-        ({"s3_access_key": "nobody"}, "refuses the access key or its secret"),
-        ({"s3_ca_cert": "/etc/ssl/certs/ca-certificates.crt"}, "is not trusted"),
-        ({"s3_endpoint": f"https://{HOST}:{free_ports(1)[0]}"}, "can't be reached"),
+        ({"s3_secret_key": "wrong"}, f"refuses the access key or its secret for bucket {BUCKET}"),
+        ({"s3_access_key": "unknown"}, f"refuses the access key or its secret for bucket {BUCKET}"),
+        ({"s3_ca_cert": "/etc/ssl/certs/ca-certificates.crt"}, f"is not trusted for bucket {BUCKET} (UnknownIssuer)"),
+        ({"s3_endpoint": f"https://{HOST}:{free_ports(1)[0]}"}, f"can't be reached for bucket {BUCKET}: Connection"),
+        ({"s3_endpoint": "https://nowhere.invalid"}, f"can't be reached for bucket {BUCKET}: failed to lookup"),
         ({"dest": f"s3://{BUCKET}"}, "names no object"),
     ],
 )
