@@ -90,7 +90,7 @@ stateDiagram-v2
 ## All transitions
 
 Every transition that any schedule shows, the most frequent first. The simulation neither deletes nor restores a
-cluster, so these phases are missing; each can follow any phase: {others}.
+cluster: these phases are not in the table, and can follow any phase: {others}.
 
 | from | to |
 |---|---|
