@@ -1,6 +1,6 @@
-"""A snapshot of a large key space to a file and to S3, beside `etcdctl snapshot save` on the same etcd in the same run.
+"""A snapshot of a large key space to a file and to S3, compared with `etcdctl snapshot save` in the same run.
 
-Plain processes on this machine, without Kubernetes: the module that a backup's Job runs, as the Job runs it.
+Plain processes on this machine, without Kubernetes. The module runs as in the Job of an EtcdBackup.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _GIB = 1 << 30
 _VALUE = 256 * 1024
 _ROUNDS = 5
 _ETCD, _PEER = 23790, 23800  # ports
-# Stores: one as it comes, which makes an MD5 of all that it gets, for the object's name tag; and one that takes the
-# checksum for that. The MD5 alone is a quarter of all that is done on these two cores, and none of our doing.
+# Two stores: one with its defaults, which computes an MD5 for the ETag, and one without. On two cores the MD5 alone is
+# a quarter of all work, and the module does not do it.
 _STORES = {"s3": (23810, ()), "s3_without_md5": (23820, ("--data-integrity-etag",))}
 _MODULE = "ansible_collections.etcdops.etcd.plugins.modules.etcd_snapshot"
 _VERSION = layout.ETCD_VERSIONS[1]
@@ -46,8 +46,8 @@ class Taken:
 
     seconds: float
     size: int
-    memory: int  # the most that the process had, in bytes
-    p99: float  # of writes meanwhile, in seconds
+    memory: int  # peak RSS in bytes
+    p99: float  # of concurrent writes, in seconds
 
 
 def backup(size: int = _GIB) -> Figures:
@@ -64,7 +64,7 @@ def backup(size: int = _GIB) -> Figures:
             **{store: partial(_to_store, folder, store) for store in _STORES},
         }
         taken: dict[str, list[Taken]] = {way: [] for way in ways}
-        for number in range(_ROUNDS):  # by turns, so that a slow moment of the machine strikes all alike
+        for number in range(_ROUNDS):  # in turns, so that a slow moment of the machine affects all alike
             for way, command in ways.items():
                 taken[way].append(_take(command(number), size))
                 for leftover in [*folder.glob("*.db"), *folder.glob("*/bench/*.db")]:
@@ -73,7 +73,7 @@ def backup(size: int = _GIB) -> Figures:
 
 
 def figures(taken: dict[str, list[Taken]]) -> Figures:
-    """Medians; throughput in MB/s, and as a ratio to that of etcdctl."""
+    """Medians of throughput in MB/s, and their ratios to that of etcdctl."""
 
     def speed(way: str) -> float:
         return statistics.median(each.size / each.seconds / 1e6 for each in taken[way])
@@ -100,7 +100,7 @@ def _take(command: list[str], size: int) -> Taken:
 
 @contextmanager
 def _writing() -> Iterator[list[float]]:
-    """Somebody writes meanwhile; how long each write took."""
+    """Writes in the background; the duration of each write."""
     times: list[float] = []
     stop = threading.Event()
 
@@ -108,7 +108,7 @@ def _writing() -> Iterator[list[float]]:
         with _client() as client:
             while not stop.is_set():
                 began = time.monotonic()
-                client.put("written-meanwhile", "x" * 100)
+                client.put("concurrent-write", "x" * 100)
                 times.append(time.monotonic() - began)
                 stop.wait(0.005)
 
@@ -134,7 +134,7 @@ def _ours(folder: Path, target: str, port: int = 0) -> list[str]:
     arguments = {
         "endpoints": [f"http://127.0.0.1:{_ETCD}"],
         "dest": target,
-        "check": False,  # a Job has that done by another container
+        "check": False,  # in a Job, another container does it
         "s3_endpoint": f"https://127.0.0.1:{port}",
         "s3_path_style": True,
         "s3_ca_cert": str(folder / "ca.crt"),
@@ -214,7 +214,7 @@ def _answers() -> bool:
 
 
 def _fill(size: int) -> None:
-    """Values that don't compress."""
+    """Put random values."""
     with _client() as client:
         for number in range(size // _VALUE):
             client.put(f"key-{number}", os.urandom(_VALUE // 2).hex())

@@ -65,7 +65,7 @@ def same_objects(where: str, name: str, size: int) -> list[dict[str, Any]]:
         for role in secrets.ROLES
     ]
     pods = [wanted.pod_name(ordinal) for ordinal in range(size)]
-    made = [*leafs, *manifests.objects(wanted, size, config.forming(wanted, pods), size)]
+    made = [*leafs, *manifests.objects(wanted, VERSION, size, config.forming(wanted, VERSION, pods), size)]
     for manifest in made:
         del manifest["metadata"]["ownerReferences"]  # there is no EtcdCluster to own them
     return made

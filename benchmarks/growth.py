@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from statistics import mean
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import SETTLED
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED
 
 from sandbox.errors import SandboxError
 from sandbox.run import say, wait_for

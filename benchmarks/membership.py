@@ -9,9 +9,9 @@ import time
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
 
-from proof import writer
-from proof.lose import process
 from sandbox.run import say, wait_for
+from tests.e2e.fixtures.containers import first_process
+from tests.e2e.traffic import writer
 
 from . import clusters, figures
 from .bootstrap import same_objects
@@ -95,6 +95,6 @@ def _gap(members: Members, *, leader: bool) -> float:
     time.sleep(_BEFORE)
     victim = members.leader_and_follower()[0 if leader else 1]
     container: str = victim["status"]["containerStatuses"][0]["containerID"]
-    os.kill(process(container.rpartition("//")[2]), signal.SIGKILL)
+    os.kill(first_process(container.rpartition("//")[2]), signal.SIGKILL)
     time.sleep(_AFTER)
     return writer.end(members.where, NAME).longest_gap_s

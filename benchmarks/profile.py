@@ -71,7 +71,7 @@ def main() -> None:
             apply(clusters.cluster(where, _NAME))
             wait_for_all(where, [_NAME], "settled", clusters.is_settled)
             declared = api().get("EtcdCluster", where, _NAME) or {}
-            _print_run(min((_run(declared) for _ in range(4)), key=lambda run: run.wall_s))
+            _print_run(min((run(declared, _environment()) for _ in range(4)), key=lambda run: run.wall_s))
             _print_imports()
             _print_calls(where)
     except (SandboxError, KubeError) as error:
@@ -126,8 +126,8 @@ def _environment() -> dict[str, str]:
     return {**os.environ, **settings((layout.REPOSITORY / "Dockerfile").read_text()), **own}
 
 
-def _run(declared: Mapping[str, Any]) -> Run:
-    """One run, with the folder and the arguments that ansible-operator makes."""
+def run(declared: Mapping[str, Any], environment: Mapping[str, str], events_socket: str = "") -> Run:
+    """One run, with the folder and the arguments that ansible-operator makes; it sends its events to the socket."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("env", "project", "inventory"):
@@ -135,11 +135,14 @@ def _run(declared: Mapping[str, Any]) -> Run:
         hosts = "localhost ansible_connection=local ansible_python_interpreter={{ansible_playbook_python}}"
         (folder / "inventory/hosts").write_text(hosts)
         (folder / "env/extravars").write_text(json.dumps(parameters(declared)))
+        if events_socket:
+            target = {"runner_http_url": events_socket, "runner_http_path": "/events"}
+            (folder / "env/settings").write_text(json.dumps(target))
         roles = f"{layout.REPOSITORY}/roles/"
         command = ["ansible-runner", "run", name, "--rotate-artifacts", "3", "--role", "etcdcluster"]
         command += ["--roles-path", roles, "--hosts", "localhost", "-i", "run", "--role-skip-facts"]
         before, started = _children_cpu(), time.time()
-        done = subprocess.run(command, env=_environment(), text=True, capture_output=True, check=False, timeout=120)
+        done = subprocess.run(command, env=environment, text=True, capture_output=True, check=False, timeout=120)
         ended, cpu = time.time(), _children_cpu() - before
         if done.returncode:
             raise SandboxError(f"ansible-runner failed ({done.returncode}): {(done.stdout + done.stderr)[-800:]}")

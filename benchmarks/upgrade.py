@@ -10,8 +10,8 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Cl
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
 
-from proof import writer
 from sandbox.run import say, wait_for
+from tests.e2e.traffic import writer
 
 from . import clusters, figures
 from .bootstrap import same_objects

@@ -18,7 +18,7 @@ def main() -> int:
         print(f"sandbox: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("sandbox: interrupted; nothing half-made was left", file=sys.stderr)
+        print("sandbox: interrupted; nothing incomplete is left", file=sys.stderr)
         return 130
     return 0
 
@@ -49,15 +49,15 @@ def _do(arguments: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=sys.modules["sandbox"].__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("prepare", help="install packages, build programs and images; starts nothing")
-    up = commands.add_parser("up", help="bring the sandbox up")
+    commands.add_parser("prepare", help="install packages, build programs and images, without starting anything")
+    up = commands.add_parser("up", help="start the sandbox")
     up.add_argument("--nodes", type=int, default=3, help="1 to 5 (default 3)")
-    commands.add_parser("down", help="remove the sandbox and all it made, except the cache")
-    commands.add_parser("status", help="how the hosts and nodes are")
-    commands.add_parser("kubeconfig", help="print the kubeconfig's path")
+    commands.add_parser("down", help="remove the sandbox and everything it created, except the cache")
+    commands.add_parser("status", help="show the state of the hosts and nodes")
+    commands.add_parser("kubeconfig", help="print the path of the kubeconfig")
     load = commands.add_parser("load", help="load an image archive into every node")
     load.add_argument("archive", type=Path)
-    node = commands.add_parser("node", help="make or end a fault")
+    node = commands.add_parser("node", help="start or end a fault")
     node.add_argument("action", choices=sorted(faults.ACTIONS))
     node.add_argument("name")
     collect_command = commands.add_parser("collect", help="copy all logs, events and objects into a folder")

@@ -1,23 +1,19 @@
-"""The programs the sandbox is made of, built from pinned Go modules and kept in the cache."""
+"""The programs that the sandbox consists of, built from pinned Go modules and kept in the cache."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import layout
+from . import go, layout
 from .errors import SandboxError
-from .run import run, say
+from .run import locked, say
 
 _SOURCES = Path(__file__).parent / "parts"
 _REPORT_EVERY = 20.0  # seconds between two lines of progress while the compiler works
@@ -28,8 +24,8 @@ class Part:
     """One go.mod with `tool` directives."""
 
     name: str
-    variables: dict[str, str] = field(default_factory=dict)  # what the linker sets
-    renamed: dict[str, str] = field(default_factory=dict)  # built name: the name people know
+    variables: dict[str, str] = field(default_factory=dict)  # set by the linker
+    renamed: dict[str, str] = field(default_factory=dict)  # built name: usual name
 
     @property
     def source(self) -> Path:
@@ -67,7 +63,7 @@ PARTS = (
 
 
 def build_all() -> None:
-    """Build what the cache lacks."""
+    """Build what is not in the cache."""
     for number, part in enumerate(PARTS, 1):
         build(part, f"{number} of {len(PARTS)}")
 
@@ -75,66 +71,37 @@ def build_all() -> None:
 def binary(part_name: str, program: str) -> Path:
     """The path of a built program."""
     part = next(part for part in PARTS if part.name == part_name)
-    return _home(part, go_version()) / program
+    return _home(part) / program
 
 
 def etcd_binary(version: str, program: str = "etcd") -> Path:
-    """etcd, etcdctl or etcdutl of one of the versions that the sandbox has."""
+    """The path of etcd, etcdctl or etcdutl of one of the sandbox's versions."""
     return binary(_etcd_name(version), program)
 
 
-def go_version() -> str:
-    """The Go version at hand, checked against what the parts need."""
-    if shutil.which("go") is None:
-        raise SandboxError(f"Go is not on this machine; install Go {needed_go()} or later and put it on PATH.")
-    found = run(["go", "env", "GOVERSION"]).strip().removeprefix("go")
-    if _as_tuple(found) < _as_tuple(needed_go()):
-        raise SandboxError(f"Go {found} is too old; install Go {needed_go()} or later and put it first on PATH.")
-    return found
-
-
-def needed_go() -> str:
-    """The newest `go` directive among the parts."""
-    directives = [re.search(r"^go (\S+)$", _read(part, "go.mod"), re.MULTILINE) for part in PARTS]
-    return max((found[1] for found in directives if found), key=_as_tuple)
-
-
-def key(part: Part, go: str) -> str:
+def key(part: Part, go_version: str) -> str:
     """What decides whether a build can be used again."""
-    recipe = "\n".join([_read(part, "go.mod"), _read(part, "go.sum"), part.ldflags, str(part.renamed), go])
+    recipe = "\n".join([_read(part, "go.mod"), _read(part, "go.sum"), part.ldflags, str(part.renamed), go_version])
     return hashlib.sha256(recipe.encode()).hexdigest()[:16]
-
-
-def _as_tuple(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _read(part: Part, name: str) -> str:
     return (part.source / name).read_text()
 
 
-def _home(part: Part, go: str) -> Path:
-    return layout.cache_dir() / "parts" / f"{part.name}-{key(part, go)}"
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock, so that two builds of one thing wait for each other."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _home(part: Part) -> Path:
+    return layout.cache_dir() / "parts" / f"{part.name}-{key(part, go.version())}"
 
 
 def build(part: Part, position: str = "1 of 1") -> None:
     """Build one part, if the cache lacks it."""
-    home = _home(part, go_version())
+    home = _home(part)
     if home.is_dir():
         return
     with locked(home.parent / f"{part.name}.lock"):
-        if home.is_dir():  # another build made it while we waited
+        if home.is_dir():  # built by another process in the meantime
             return
-        for leftover in home.parent.glob(f".{part.name}-*"):  # of a build that was interrupted
+        for leftover in home.parent.glob(f".{part.name}-*"):  # of an interrupted build
             shutil.rmtree(leftover)
         scratch = Path(tempfile.mkdtemp(prefix=f".{part.name}-", dir=home.parent))
         _compile(part, scratch, position)
@@ -147,13 +114,14 @@ def build(part: Part, position: str = "1 of 1") -> None:
 def _compile(part: Part, target: Path, position: str) -> None:
     say(f"building {part.name} ({position})")
     started = time.monotonic()
-    environment = os.environ | {
+    own = {name: value for name, value in os.environ.items() if name != "GOROOT"}  # it may be that of another Go
+    environment = own | {
         "CGO_ENABLED": "0",
         "GOFLAGS": "-mod=readonly -buildvcs=false",
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
     }
-    command = ["go", "build", "-trimpath", f"-ldflags={part.ldflags}", "-o", f"{target}/", "tool"]
+    command = [str(go.program()), "build", "-trimpath", f"-ldflags={part.ldflags}", "-o", f"{target}/", "tool"]
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, cwd=part.source, env=environment, stderr=errors)
         while True:

@@ -1,6 +1,6 @@
-"""Does the operator have the permissions that it needs, and no more? Read from the API server's audit log.
+"""Check that the operator has the permissions it needs and no others, from the API server's audit log.
 
-Run after the scenarios: python -m tools.permissions. What it was refused is an error; so is what it was granted and
+Run after the scenarios: python -m tools.permissions. A refused request is an error, and so is a permission that was
 never used.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sandbox import cluster as sandbox
@@ -16,15 +16,15 @@ from sandbox import layout
 
 Permission = tuple[str, str, str]  # group, resource, verb
 USER = "system:serviceaccount:etcdops-system:etcdops"
-# Granted though no request shows it.
+# Granted, though no request shows it.
 EXPLAINED = {
-    # Clusters that enforce it (OpenShift does) ask for this when an ownerReference blocks deletion.
+    # Clusters that enforce it (OpenShift does) check this when an ownerReference blocks deletion.
     ("etcdops.dev", "etcdclusters/finalizers", "update"),
     ("etcdops.dev", "etcdbackups/finalizers", "update"),
     ("etcdops.dev", "etcdrestores/finalizers", "update"),
 }
-# Refused, and rightly so: ansible-operator wants to write a status of its own kind to an object that went just before
-# a run for it began. Ours is the only writer.
+# Correctly refused: ansible-operator tries to write a status to an object that was deleted just before its run began.
+# The operator's own modules are the only writers of status.
 RIGHTLY_REFUSED = {
     ("etcdops.dev", f"{kind}/status", "update")
     for kind in ("etcdclusters", "etcdbackups", "etcdbackupschedules", "etcdrestores")
@@ -32,13 +32,13 @@ RIGHTLY_REFUSED = {
 
 
 def used(audit: Iterable[dict[str, Any]]) -> set[Permission]:
-    """What the operator asked for."""
+    """The permissions that the operator used."""
     found = set()
     for request in audit:
         group, resource, verb = _permission(request)
         found.add((group, resource, verb))
         if verb == "patch" and request.get("responseStatus", {}).get("code") == 201:
-            found.add((group, resource, "create"))  # apply made a new object
+            found.add((group, resource, "create"))  # apply created an object
     return found
 
 
@@ -60,17 +60,24 @@ def granted(roles: Iterable[dict[str, Any]]) -> set[Permission]:
 
 
 def refused(audit: Iterable[dict[str, Any]]) -> list[str]:
-    """What it was not allowed to do. A namespace that is going refuses too, but that is no lack of permission."""
+    """Requests that were forbidden. A namespace that is being deleted refuses too, but by admission."""
     decision = "authorization.k8s.io/decision"
     forbidden = (r for r in audit if r.get("annotations", {}).get(decision) == "forbid")
     return sorted({f"{r['verb']} {r['requestURI']}" for r in forbidden if _permission(r) not in RIGHTLY_REFUSED})
 
 
+def audits() -> Iterator[dict[str, Any]]:
+    """The requests of the operator, on every sandbox."""
+    for number in layout.NUMBERS:
+        log = layout.state(number) / "logs" / layout.CONTROL_PLANE / "audit.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        yield from (request for request in map(json.loads, lines) if request["user"]["username"] == USER)
+
+
 def main() -> int:
-    lines = (layout.control_plane().logs / "audit.log").read_text().splitlines()
-    audit = [request for request in map(json.loads, lines) if request["user"]["username"] == USER]
+    audit = list(audits())
     if not audit:
-        print("The operator has not asked the API server for anything; run the scenarios first.", file=sys.stderr)
+        print("The audit log has no request of the operator; run the scenarios first.", file=sys.stderr)
         return 1
     roles = [
         json.loads(sandbox.kubectl("get", "clusterrole", "etcdops", "--output=json")),
@@ -80,7 +87,7 @@ def main() -> int:
     for permission in sorted(unused):
         print(f"granted and never used: {' '.join(permission)}", file=sys.stderr)
     for uri in refused(audit):
-        print(f"refused: {uri}", file=sys.stderr)
+        print(f"denied: {uri}", file=sys.stderr)
     print(f"{len(audit)} requests, {len(used(audit))} permissions used, {len(granted(roles))} granted")
     return 1 if unused or refused(audit) else 0
 

@@ -1,1 +1,1 @@
-"""Ansible without its start-up time: a resident Python that forks for every run. See docs/warm-runner.md."""
+"""Ansible without its start-up time: a resident Python that forks for each run. See docs/warm-runner.md."""

@@ -1,4 +1,4 @@
-"""A server's start: `python warm_runner <program> <its path> <socket>`. Started by client.start()."""
+"""Starts a server: `python warm_runner <program> <its path> <socket>`. Called by client.start()."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""The program that stands on PATH: has a warm server run the command, or runs the real program itself.
+"""The program on PATH: passes the command to a warm server, or becomes the real program.
 
-Its own start is paid in every run, so it imports nothing that is slow to import (no socket, signal, json, hashlib).
+Its own start is part of every run, so it imports nothing that is slow to import (no socket, signal, json, hashlib).
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ else:
 
 PROTOCOL = b"warm-runner 1"
 FORWARDED = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGUSR1, _signal.SIGUSR2)
-LOCK_FD, SLOT_FD = 3, 4  # of a server that is being started
+LOCK_FD, SLOT_FD = 3, 4  # descriptors that a starting server inherits
 
-# What Python and Ansible read when they start. A server runs only the commands of callers that agree in all of it...
+# Variables that Python and Ansible read when they start. A server serves only callers that have the same values...
 _START_NAMES = (b"HOME", b"LANG", b"LANGUAGE", b"NO_COLOR", b"TZ")
 _START_PREFIXES = (b"ANSIBLE_", b"LC_", b"PYTHON", b"WARM_RUNNER_")
-# ... but for these, which ansible-runner sets anew for every run; programs.py has Ansible read them again.
+# ... except these, which ansible-runner sets for each run; programs.py makes Ansible read them again.
 _PER_RUN = (b"ANSIBLE_CACHE_PLUGIN_CONNECTION", b"ANSIBLE_ROLES_PATH")
 
-_HELLO_SECONDS = 1  # a healthy server needs a millisecond
+_HELLO_SECONDS = 1  # a healthy server answers within a millisecond
 _TAKEN_SECONDS = 5
-_RETRY_SECONDS = 60  # after a server that could not start
+_RETRY_SECONDS = 60  # after a server failed to start
 _SERVER_FILES = ("server.py", "programs.py", "process.py", "shortcuts.py", "action/normal.py")
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main(here: str) -> None:
-    """Run the command that is called like this program; `here` is the folder on PATH that holds it."""
+    """Run the command that has the name of this program; `here` is the folder on PATH that contains it."""
     program = os.path.basename(sys.argv[0])
     real = _real(program, here)
     argv = [real, *sys.argv[1:]]
@@ -52,32 +52,32 @@ def main(here: str) -> None:
 
 
 def _try_warm(program: str, argv: list[str]) -> None:
-    """Returns when the command is still to be run."""
+    """Run the command on a server and exit; returns when the caller must run it."""
     folder = home()
     if not folder or not argv[0].startswith("/"):
         return
     name = key(program, argv[0])
     server = _connect(f"{folder}/{name}")
     if server:
-        _have_it_run(server, program, argv)
+        _run_on_server(server, program, argv)
     elif interpreter := _interpreter(argv[0]):
         start(folder, name, [*interpreter, _PACKAGE, program, argv[0]])
 
 
 def home() -> str | None:
-    """The folder of the sockets; None when it isn't ours alone, or its name is too long."""
+    """The folder of the sockets; None when others can write to it, or its path is too long."""
     path = os.environ.get("WARM_RUNNER_HOME") or f"/tmp/warm-runner-{os.geteuid()}"  # noqa: S108 (its owner is checked)
     try:
         os.mkdir(path, 0o700)
     except OSError:
-        pass  # it is there, or lstat says what is wrong
+        pass  # it exists, or lstat reports the problem
     seen = os.lstat(path)
     ours = stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not seen.st_mode & 0o077
     return path if ours and len(os.fsencode(path)) < 75 else None  # a socket's path may have 107 bytes
 
 
 def key(program: str, real: str) -> str:
-    """The name of the server for such a command: whatever is read at start is in it."""
+    """The name of the server for this command: a hash of everything that is read at start."""
     parts = [program.encode(), os.fsencode(real)]
     parts += sorted(
         name + b"=" + value
@@ -98,7 +98,7 @@ def key(program: str, real: str) -> str:
 
 
 def start(folder: str, name: str, command: list[str]) -> None:
-    """Start a server in the background, unless one is starting, one just failed to, or there are enough."""
+    """Start a server in the background, unless one is starting, one just failed to start, or the limit is reached."""
     middle = os.fork()
     if middle:
         os.waitpid(middle, 0)
@@ -112,7 +112,7 @@ def start(folder: str, name: str, command: list[str]) -> None:
 
 
 def _real(program: str, here: str) -> str:
-    """The first program of that name on PATH that is not in our own folder."""
+    """The first program of that name on PATH outside our own folder."""
     ours = os.stat(here)
     for folder in os.environ.get("PATH", os.defpath).split(":"):
         path = f"{folder or '.'}/{program}"
@@ -126,7 +126,7 @@ def _real(program: str, here: str) -> str:
 
 
 def _interpreter(real: str) -> list[str]:
-    """The Python that a script asks for; empty when it is no Python script."""
+    """The interpreter in a script's first line; empty when it is not a Python script."""
     with open(real, "rb") as file:
         first = os.fsdecode(file.readline(1024))
     return first[2:].split() if first.startswith("#!") and "python" in first else []
@@ -135,15 +135,15 @@ def _interpreter(real: str) -> list[str]:
 def _become_server(folder: str, name: str, command: list[str]) -> None:
     path = f"{folder}/{name}.lock"
     tried = os.stat(path).st_mtime if os.path.exists(path) else 0
-    lock = _locked(path)  # held until it serves
+    lock = _locked(path)  # held until the server serves
     slots = (_locked(f"{folder}/slot-{number}") for number in range(limit("SERVERS", 8)))
-    slot = next((fd for fd in slots if fd is not None), None)  # held for life
+    slot = next((fd for fd in slots if fd is not None), None)  # held until the server ends
     if lock is None or slot is None or time.time() - tried < _RETRY_SECONDS:
         return
     os.utime(lock)
     null = os.open("/dev/null", os.O_RDWR)
     log = os.open(f"{folder}/{name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    # Twice, because the descriptors may be in each other's place.
+    # In two steps, because the descriptors may already have each other's numbers.
     kept = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (null, null, log, lock, slot)]
     for number, fd in enumerate(kept):
         os.dup2(fd, number)
@@ -169,8 +169,13 @@ def limit(name: str, default: int) -> int:
     return int(value) if value.isdecimal() else default
 
 
+def names(name: str) -> list[str]:
+    """A list of names that can be set in the environment, separated by commas."""
+    return [word for word in os.environ.get(f"WARM_RUNNER_{name}", "").split(",") if word]
+
+
 def _connect(path: str) -> _socket.socket | None:
-    """A connection to a healthy server."""
+    """A connection to a healthy server, or None."""
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     server.settimeout(_HELLO_SECONDS)
     try:
@@ -183,13 +188,13 @@ def _connect(path: str) -> _socket.socket | None:
     return None
 
 
-def _have_it_run(server: _socket.socket, program: str, argv: list[str]) -> None:
-    """Returns only when the server did not take the command."""
+def _run_on_server(server: _socket.socket, program: str, argv: list[str]) -> None:
+    """Returns only when the server did not accept the command."""
     cwd = os.getcwd()
     terminals = [fd for fd in (0, 1, 2) if os.isatty(fd)]
     if terminals and os.getsid(0) != os.getpid():
-        return  # the terminal's session is a shell's, with job control: no other process can take our place in it
-    terminal = terminals[0] if terminals and _give_up_terminal(terminals[0]) else -1
+        return  # a shell with job control owns the terminal's session: no other process can replace us in it
+    terminal = terminals[0] if terminals and _release_terminal(terminals[0]) else -1
     ignored = [int(number) for number in FORWARDED if _signal.getsignal(number) == _signal.SIG_IGN]
     umask = os.umask(0)
     os.umask(umask)
@@ -200,7 +205,7 @@ def _have_it_run(server: _socket.socket, program: str, argv: list[str]) -> None:
     words += [name + b"=" + value for name, value in os.environb.items()]
     descriptors = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1, 2))
     server.settimeout(_TAKEN_SECONDS)
-    # The command may be told something as soon as it runs, which is before we can pass it on: that must wait.
+    # A signal that arrives before we can forward it is held back until then.
     mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)
     try:
         server.sendmsg([b"\0".join(words)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)])
@@ -216,9 +221,9 @@ def _have_it_run(server: _socket.socket, program: str, argv: list[str]) -> None:
 
 
 def _wait(server: _socket.socket, program: str, ignored: list[int], mask: set[int]) -> None:
-    """Pass signals on until the command has ended, and end as it did."""
+    """Forward signals until the command has ended, then exit with its status."""
     try:
-        # By a pipe: Python's own handlers would wait for the answer if a signal came right before we do.
+        # Through a pipe: a signal just before a blocking recv() would be handled only after it.
         told, tell = os.pipe()
         os.set_blocking(tell, False)
         _signal.set_wakeup_fd(tell)
@@ -243,7 +248,7 @@ def _wait(server: _socket.socket, program: str, ignored: list[int], mask: set[in
                 _signal.signal(-code, _signal.SIG_DFL)
             os.kill(os.getpid(), -code)
         os._exit(code)
-    finally:  # whatever goes wrong here, the command must not be run again
+    finally:  # whatever fails here, the command must not be run a second time
         os._exit(1)
 
 
@@ -252,15 +257,15 @@ def _forward(signals: bytes, server: _socket.socket) -> None:
         for number in signals:
             server.send(b"%d" % number)
     except OSError:
-        pass  # it has just ended, and its answer is there
+        pass  # the command has just ended, and its answer is there
 
 
-def _give_up_terminal(fd: int) -> bool:
-    """As a session's leader (pexpect made us one), leave the terminal for the run's own session to take."""
-    before = _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)  # the kernel tells us that it is gone
+def _release_terminal(fd: int) -> bool:
+    """As a session leader (pexpect makes us one), release the terminal, so that the run's own session can take it."""
+    before = _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)  # the kernel reports the loss of the terminal
     try:
         fcntl.ioctl(fd, termios.TIOCNOTTY)
-    except OSError:  # it was not our session's
+    except OSError:  # it was not the terminal of our session
         return False
     finally:
         _signal.signal(_signal.SIGHUP, before)

@@ -1,4 +1,4 @@
-"""A forked process that passes for a fresh Python: its streams, its signals and its end. And scripts without one."""
+"""Makes a fork behave like a fresh Python: streams, signals, exit. Also runs scripts inside this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STREAMS = ("stdin", "stdout", "stderr")
 
 
 def default_signals(ignored: list[int] | None = None) -> None:
-    """As a Python that was just started has them, by a process that ignored these; by default, those ignored now."""
+    """Handlers as in a fresh Python whose parent ignored these signals; by default, those ignored now."""
     if ignored is None:
         ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
@@ -35,7 +35,7 @@ def default_signals(ignored: list[int] | None = None) -> None:
 
 
 def open_streams() -> None:
-    """stdin, stdout and stderr anew: the old ones know what kind of files they had at the start."""
+    """Open stdin, stdout and stderr again: the old ones assume the kind of files of the server's start."""
     for fd, name in enumerate(_STREAMS):
         before = getattr(sys, f"__{name}__")
         mode = "w" if fd else "r"
@@ -49,9 +49,9 @@ def open_streams() -> None:
 
 
 def run(code: CodeType, path: str, package: str | None = None, must_exit: str = "") -> NoReturn:
-    """Run a script as Python would, and end the process as Python would, but without taking the interpreter down.
+    """Run a script and end the process as Python would, but without finalizing the interpreter.
 
-    `must_exit` is what to print when the script ends without having called exit, if that is an error.
+    `must_exit` is printed when the script returns without having called exit, if that is an error.
     """
     status, interrupted = _script(code, path, package, must_exit)
     threading._shutdown()  # type: ignore[attr-defined]
@@ -63,14 +63,14 @@ def run(code: CodeType, path: str, package: str | None = None, must_exit: str = 
 
 
 def run_here(code: CodeType, path: str, package: str, must_exit: str = "") -> tuple[int, bytes, bytes]:
-    """Run a script in this very process, which goes on: exit code, output and error output."""
+    """Run a script in this process, which continues: exit code, output and error output."""
     streams = [os.open("/dev/null", os.O_RDONLY), os.memfd_create("stdout"), os.memfd_create("stderr")]
     try:
         with _in_place(streams), _exit_handlers() as at_exit:
             open_streams()
             status, interrupted = _script(code, path, package, must_exit)
             status = _finished(status, at_exit)
-        if interrupted:  # that was meant for this process
+        if interrupted:  # the signal was for this process
             raise KeyboardInterrupt
         return status, _content(streams[1]), _content(streams[2])
     finally:
@@ -79,18 +79,18 @@ def run_here(code: CodeType, path: str, package: str, must_exit: str = "") -> tu
 
 
 def start_as_script(path: str, environment: dict[str, str], cwd: str) -> None:
-    """What a script finds that a shell has started, where Ansible has set something else."""
+    """Set what a script started by a shell finds, where Ansible has set something else."""
     locale.setlocale(locale.LC_ALL, "C")
     locale.setlocale(locale.LC_CTYPE, "")
-    os.environ.update({"PWD": cwd} | environment)  # a shell sets the former
+    os.environ.update({"PWD": cwd} | environment)  # a shell sets PWD
     os.chdir(cwd)
     sys.path = sys.path[1:]  # the script's folder
     sys.argv = [path]
 
 
 @contextmanager
-def put_back() -> Iterator[None]:
-    """What a script that is run here may change is afterwards as it was before."""
+def state_restored() -> Iterator[None]:
+    """Restore afterwards what a script may change in this process."""
     environment, cwd, culture = dict(os.environ), os.getcwd(), locale.setlocale(locale.LC_ALL)
     names = ("argv", "path", *_STREAMS, *(f"__{name}__" for name in _STREAMS))
     main, values = sys.modules["__main__"], {name: getattr(sys, name) for name in names}
@@ -109,12 +109,12 @@ def put_back() -> Iterator[None]:
 
 @contextmanager
 def _exit_handlers() -> Iterator[Callable[[], None]]:
-    """Exit handlers of a script, apart from those of this process; yields how to run them."""
+    """Keep the exit handlers of a script separate from those of this process; yields a function that runs them."""
     finalize: Any = weakref.finalize
     register, registry, registered = atexit.register, finalize._registry, finalize._registered_with_atexit
     handlers: list[Callable[[], object]] = []
 
-    def note(handler: Any, *arguments: Any, **keywords: Any) -> Any:
+    def register_here(handler: Any, *arguments: Any, **keywords: Any) -> Any:
         handlers.append(functools.partial(handler, *arguments, **keywords))
         return handler
 
@@ -126,7 +126,7 @@ def _exit_handlers() -> Iterator[Callable[[], None]]:
                 sys.excepthook(type(error), error, error.__traceback__)
 
     finalize._registry, finalize._registered_with_atexit = {}, False
-    atexit.register = note  # type: ignore[assignment]
+    atexit.register = register_here  # type: ignore[assignment]
     try:
         yield run
     finally:
@@ -136,7 +136,7 @@ def _exit_handlers() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _in_place(streams: list[int]) -> Iterator[None]:
-    """These descriptors as the standard streams for a while."""
+    """Use these descriptors as the standard streams for a while."""
     kept = [os.dup(fd) for fd in range(len(streams))]
     try:
         for number, fd in enumerate(streams):
@@ -172,7 +172,7 @@ def _script(code: CodeType, path: str, package: str | None, must_exit: str) -> t
 
 
 def _finished(status: int, at_exit: Callable[[], None]) -> int:
-    """The exit code after the exit handlers and the last output."""
+    """The exit code after the exit handlers ran and the output was flushed."""
     at_exit()
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -1,17 +1,16 @@
-"""The programs that are kept warm: what a server loads beforehand, and what a fork must have anew.
+"""The programs that have servers: what a server preloads, and what each fork must reset.
 
-Nothing is run beforehand, only loaded: so there is no state of an earlier run, only caches of what is on disk.
+Code is preloaded, never run: so there is no state of an earlier run, only caches of what is on disk.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import gettext
 import importlib
-import importlib.metadata
 import io
 import os
+import pkgutil
 import secrets
 import sys
 import warnings
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from . import shortcuts
+from . import client, shortcuts
 
 
 @dataclass(frozen=True)
@@ -32,25 +31,23 @@ class Program:
 
 
 def _preload_runner() -> None:
-    shortcuts.remember_translations(gettext)
-    shortcuts.remember_versions(importlib.metadata)
-    # It reads the environment and makes a default run's name when it is imported: that is for the fork.
+    # Its import reads the environment and makes the name of a run: the fork must do that.
     importlib.import_module("ansible_runner.__main__")
     del sys.modules["ansible_runner.__main__"]
 
     from ptyprocess import PtyProcess  # type: ignore[import-untyped]
 
-    shortcuts.close_terminals_at_once(PtyProcess)
-    shortcuts.be_the_client()
+    shortcuts.take(shortcuts.close_terminals_at_once, PtyProcess)
+    shortcuts.take(shortcuts.be_the_client)
     if events := sys.modules.get("ansible_runner_http.events"):
-        shortcuts.send_events_over_one_connection(events)
+        shortcuts.take(shortcuts.send_events_over_one_connection, events)
 
 
 def _reset_runner() -> None:
     pass
 
 
-# What almost every play uses. Others are loaded by the run itself.
+# Plugins that almost every play uses. A run loads others itself.
 _PLUGINS = {
     "action": ("assert", "debug", "fail", "include_vars", "normal", "set_fact"),
     "cache": ("jsonfile", "memory"),
@@ -59,8 +56,8 @@ _PLUGINS = {
     "strategy": ("linear",),
     "vars": ("host_group_vars",),
 }
-_ALL_PLUGINS = ("become", "connection", "shell")  # Ansible loads all of these in each run
-# What Ansible, the standard library and most modules import only when they need it.
+_ALL_PLUGINS = ("become", "connection", "shell")  # of these kinds Ansible loads all, in each run
+# Modules that Ansible, the standard library and most Ansible modules import only when they need them.
 _LATE = (
     "_strptime",
     "ansible.modules",
@@ -68,29 +65,27 @@ _LATE = (
     "encodings.idna",
     "multiprocessing.popen_fork",
 )
-_said_at_import: list[str] = []
+_import_warnings: list[str] = []
 
 
 def _preload_playbook() -> None:
-    with contextlib.redirect_stderr(io.StringIO()) as said:
+    with contextlib.redirect_stderr(io.StringIO()) as output:
         from ansible import constants
-    _said_at_import.append(said.getvalue())
+    _import_warnings.append(output.getvalue())
     if _settings(constants, os.getcwd()) != _settings(constants, "/"):
-        sys.exit("the configuration depends on the working directory; it is not served warm")
+        sys.exit("Ansible's configuration depends on the working directory, so no server can hold it")
 
     import ansible.cli.playbook
     import ansible.executor.task_queue_manager  # noqa: F401
-    from ansible.errors import AnsibleError
     from ansible.executor.process.worker import WorkerProcess
     from ansible.executor.task_executor import TaskExecutor
     from ansible.parsing.dataloader import DataLoader
     from ansible.plugins import loader
-    from ansible.plugins.strategy import StrategyBase
     from ansible.template import Templar
 
     for name in _LATE:
         importlib.import_module(name)
-    noise = (list(constants.config.WARNINGS), list(constants.config.DEPRECATED))
+    warned = (list(constants.config.WARNINGS), list(constants.config.DEPRECATED))
     loader.init_plugin_loader()
     warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
     for kind, names in _PLUGINS.items():
@@ -98,22 +93,17 @@ def _preload_playbook() -> None:
             getattr(loader, f"{kind}_loader").get(name, class_only=True)
     for kind in _ALL_PLUGINS:
         list(getattr(loader, f"{kind}_loader").all(class_only=True))
-    loader.vars_loader._clear_caches()  # it keeps what it was asked for, and in that order
+    loader.vars_loader._clear_caches()  # it keeps the order in which plugins were asked for
     Templar(DataLoader(), {"some": "value"}).template("{{ some | default('') is defined and lookup('env', 'HOME') }}")
-    for name in filter(None, os.environ.get("WARM_RUNNER_PRELOAD", "").split(",")):
-        try:
-            _preload_module(importlib.import_module(name.strip()))
-        except ImportError as error:
-            print(f"WARM_RUNNER_PRELOAD: {error}", file=sys.stderr)
-    constants.config.WARNINGS, constants.config.DEPRECATED = set(noise[0]), noise[1]
-    _load_the_file_that_is_meant(loader.PluginLoader)
-    shortcuts.remember_translations(gettext)
-    shortcuts.wait_for_results(StrategyBase, AnsibleError)
-    shortcuts.run_trusted_actions_here(WorkerProcess, TaskExecutor)
+    for name in client.names("PRELOAD"):
+        _preload_named(name)
+    constants.config.WARNINGS, constants.config.DEPRECATED = set(warned[0]), warned[1]
+    _load_plugins_by_path(loader.PluginLoader)
+    shortcuts.take(shortcuts.run_trusted_actions_here, WorkerProcess, TaskExecutor)
 
 
 def _settings(constants: Any, cwd: str) -> list[object]:
-    """All settings but the temporary directory, which is a new one each time."""
+    """All settings except the temporary directory, which is a new one each time."""
     before = os.getcwd()
     os.chdir(cwd)
     try:
@@ -123,16 +113,30 @@ def _settings(constants: Any, cwd: str) -> list[object]:
         os.chdir(before)
 
 
-def _preload_module(module: ModuleType) -> None:
-    """Of an Ansible module, keep the code that action/normal.py will run."""
+def _preload_named(name: str) -> None:
+    """Load a Python module, or all modules of a package."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        print(f"WARM_RUNNER_PRELOAD: {error}", file=sys.stderr)
+        return
+    if hasattr(module, "__path__"):
+        for found in pkgutil.iter_modules(module.__path__):
+            _preload_named(f"{name}.{found.name}")
+    else:
+        _keep_code(module)
+
+
+def _keep_code(module: ModuleType) -> None:
+    """Compile an Ansible module now, so that action/normal.py finds its code."""
     plugin = sys.modules["ansible.plugins.action.normal"]
     if ".plugins.modules." in module.__name__ and hasattr(plugin, "compiled") and module.__file__:
         with open(module.__file__, "rb") as file:
             plugin.compiled(file.read(), module.__file__)
 
 
-def _load_the_file_that_is_meant(plugin_loader: Any) -> None:
-    """Ansible takes a plugin that is loaded under the name; with some loaded beforehand, that may be another one."""
+def _load_plugins_by_path(plugin_loader: Any) -> None:
+    """Ansible reuses a loaded plugin of the same name; a preloaded one may come from another file."""
     stock_load = plugin_loader._load_module_source
     loaded = {name: module.__file__ for name, module in sys.modules.items() if name.startswith("ansible.plugins.")}
 
@@ -153,14 +157,14 @@ def _reset_playbook() -> None:
     from ansible.config.manager import cleanup_tmp_file
     from ansible.utils.display import Display
 
-    sys.stderr.writelines(_said_at_import)
+    sys.stderr.writelines(_import_warnings)
     ansible.cli.check_blocking_io()
-    atexit.unregister(cleanup_tmp_file)  # the server's directory
+    atexit.unregister(cleanup_tmp_file)  # it would remove the server's directory
     for name in ("CACHE_PLUGIN_CONNECTION", "DEFAULT_LOCAL_TMP", "DEFAULT_ROLES_PATH"):
         constants.set_constant(name, constants.config.get_config_value(name, variables=vars(constants)))
     ansible.utils.vars.random_int = secrets.token_hex(4)
-    importlib.reload(ansible.utils.color)  # depends on stdout
-    Display().__init__()  # so does this; and it remembers what it has said
+    importlib.reload(ansible.utils.color)  # it depends on stdout
+    Display().__init__()  # so does this, and it remembers which warnings it has shown
 
 
 PROGRAMS = {

@@ -1,6 +1,6 @@
-"""The resident process: answers clients, forks for each command, watches it and tells how it ended.
+"""The resident process: accepts commands, forks for each, and reports how it ended.
 
-It is single-threaded and runs nothing of Ansible itself once it serves: what a run does stays in its fork.
+It is single-threaded and runs no Ansible code itself once it serves: what a run does stays in its fork.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import NoReturn
 from . import client, process
 from .programs import PROGRAMS
 
-_TICK = 30.0  # seconds between two looks at oneself
+_TICK = 30.0  # seconds between two checks of its own state
 _BLOCKED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _PR_SET_PDEATHSIG = 1
 _TOO_LONG = b"warm runner: the run took longer than WARM_RUNNER_LIMIT (seconds) allows and was killed\n"
@@ -34,7 +34,7 @@ _TOO_LONG = b"warm runner: the run took longer than WARM_RUNNER_LIMIT (seconds) 
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asks for."""
+    """A command, and the process state in which to run it."""
 
     umask: int
     seconds: int
@@ -47,7 +47,7 @@ class Request:
 
 @dataclass
 class Run:
-    """A command that is under way."""
+    """A command that is running."""
 
     pid: int
     pidfd: int
@@ -57,11 +57,11 @@ class Run:
 
 
 def main() -> None:
-    """Serve until idle, worn out or replaced. Arguments: the program's name, its path, the socket's path."""
+    """Serve until idle or replaced. Arguments: the program's name, its path, the socket's path."""
     program, real, path = sys.argv[1:]
     command = [sys.executable, os.path.dirname(os.path.abspath(__file__)), program, real]
     environ, cwd = dict(os.environ), os.getcwd()
-    # As the script itself would have it.
+    # As Python sets it for the script itself.
     sys.path[0] = os.path.dirname(real)
     with open(real, "rb") as file:
         code = compile(file.read(), real, "exec")
@@ -84,8 +84,8 @@ def main() -> None:
         process.run(code, real)
 
     gc.collect()
-    gc.freeze()  # no collection in a fork will touch, and so copy, what is shared
-    gc.set_threshold(50_000)  # a run is short, and most of what it makes is needed to its end
+    gc.freeze()  # a collection in a fork would write to shared memory, and so copy it
+    gc.set_threshold(50_000)  # a run is short, and most of its objects live until its end
     Server(path, run, successor).serve()
 
 
@@ -97,7 +97,7 @@ class Server:
         self._pid = os.getpid()
         self._runs: dict[int, Run] = {}  # by pidfd
         self._waiting: set[socket.socket] = set()
-        self._selector = selectors.PollSelector()  # no descriptor that forks would share
+        self._selector = selectors.PollSelector()  # unlike epoll, it has no descriptor that forks would share
         self._forks, self._memory = 0, _resident()
         self._busy_at = time.monotonic()
         self._renew_at = 0.0
@@ -109,17 +109,17 @@ class Server:
         self._inode = os.stat(mine).st_ino
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         os.rename(mine, path)
-        os.utime(client.LOCK_FD, (0, 0))  # it could start
+        os.utime(client.LOCK_FD, (0, 0))  # the start succeeded
         os.close(client.LOCK_FD)
 
     def serve(self) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         try:
             while self._tick():
-                for ready, _ in self._selector.select(self._patience()):
+                for ready, _ in self._selector.select(self._seconds_to_wait()):
                     try:
                         ready.data(ready.fileobj)
-                    except Exception:  # one command's trouble must not end the others
+                    except Exception:  # a failure of one command must not end the others
                         traceback.print_exc()
                         time.sleep(0.1)
         finally:
@@ -130,7 +130,7 @@ class Server:
                     os.unlink(self._path)
 
     def _tick(self) -> bool:
-        """Look after limits; False when there is nothing left to do."""
+        """Enforce the limits; False when there is nothing left to do."""
         now = time.monotonic()
         for run in self._runs.values():
             if now >= run.deadline and not run.verdict:
@@ -141,12 +141,12 @@ class Server:
             if idle or not self._in_place():
                 self._selector.unregister(self._listener)
                 self._listener.close()
-            elif self._worn_out() and now >= self._renew_at:
+            elif self._needs_successor() and now >= self._renew_at:
                 self._renew_at = now + 60
                 self._successor()
         return bool(self._listener.fileno() >= 0 or self._runs or self._waiting)
 
-    def _patience(self) -> float:
+    def _seconds_to_wait(self) -> float:
         deadlines = [run.deadline for run in self._runs.values() if not run.verdict]
         if not self._runs and not self._waiting:
             deadlines.append(self._idle_at())
@@ -155,12 +155,12 @@ class Server:
     def _idle_at(self) -> float:
         return self._busy_at + client.limit("IDLE", 3600)
 
-    def _worn_out(self) -> bool:
+    def _needs_successor(self) -> bool:
         grown = _resident() - self._memory
         return self._forks >= client.limit("FORKS", 1000) or grown > client.limit("GROWTH", 64) << 20
 
     def _in_place(self) -> bool:
-        """Whether the socket's path still leads to us: a successor takes it over."""
+        """Whether the socket's path still leads to this server: a successor takes it over."""
         try:
             return os.stat(self._path).st_ino == self._inode
         except OSError:
@@ -186,7 +186,7 @@ class Server:
             data, descriptors, flags = b"", [], 0
         try:
             if not data or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-                connection.close()  # the client has gone, or it says more than we hear
+                connection.close()  # the client is gone, or its request does not fit into one message
             else:
                 self._take(connection, _parse(data), descriptors)
         finally:
@@ -194,13 +194,13 @@ class Server:
                 os.close(fd)
 
     def _take(self, connection: socket.socket, request: Request, descriptors: list[int]) -> None:
-        # Until the fork has handlers of its own.
+        # Blocked until the fork has its own handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             pid = os.fork()
             if pid == 0:
-                self._become(connection, request, descriptors)
-        except OSError:  # no memory, too many processes: the client runs it itself
+                self._run_in_fork(connection, request, descriptors)
+        except OSError:  # no memory, too many processes: the client runs the command itself
             connection.close()
             return
         finally:
@@ -211,12 +211,12 @@ class Server:
         run = Run(pid, os.pidfd_open(pid), connection, deadline)
         self._runs[run.pidfd] = run
         self._selector.register(run.pidfd, selectors.EVENT_READ, self._ended)
-        self._selector.register(connection, selectors.EVENT_READ, lambda _: self._hear(run))
+        self._selector.register(connection, selectors.EVENT_READ, lambda _: self._on_message(run))
         with suppress(OSError):
             connection.send(b"taken")
 
-    def _become(self, connection: socket.socket, request: Request, descriptors: list[int]) -> NoReturn:
-        """The fork becomes the process that the client would have been."""
+    def _run_in_fork(self, connection: socket.socket, request: Request, descriptors: list[int]) -> NoReturn:
+        """Give the fork the state that the client's process has, and run the command."""
         try:
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             os.setsid()
@@ -246,8 +246,8 @@ class Server:
         finally:
             os._exit(70)
 
-    def _hear(self, run: Run) -> None:
-        """A signal from the client, or its end."""
+    def _on_message(self, run: Run) -> None:
+        """A signal to forward, or the end of the client."""
         try:
             data = run.connection.recv(100)
         except OSError:
@@ -284,7 +284,7 @@ def _parse(data: bytes) -> Request:
 
 def _kill_tree(pid: int) -> None:
     """Kill a process, its descendants and what else is in its session."""
-    for _ in range(5):  # what was forked meanwhile
+    for _ in range(5):  # again, for processes that were forked meanwhile
         doomed = {pid}
         processes = _processes()
         for _ in processes:

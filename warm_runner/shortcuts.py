@@ -1,28 +1,30 @@
-"""Shorter ways to the same end: what the programs do again and again, or wait for, though a warm process need not."""
+"""Patches of foreign code that make a run shorter. Each gains at least 5 ms per reconcile (docs/warm-runner.md)."""
 
 from __future__ import annotations
 
 import copy
-import functools
 import http.client
 import json
 import os
 import select
 import socket
 import sys
-import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import client, process
 
 _BIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
-_DEAD_WORKER_SECONDS = 0.05  # between two looks whether a worker has died without a word
+
+
+def take(shortcut: Callable[..., None], *arguments: Any) -> None:
+    """Apply a shortcut, unless WARM_RUNNER_SKIP names it: benchmarks.shortcuts measures its gain that way."""
+    if shortcut.__name__ not in client.names("SKIP"):
+        shortcut(*arguments)
 
 
 def close_terminals_at_once(pty_process: Any) -> None:
-    """ptyprocess waits 0.1 s, for the kernel to notice an end that we have already seen."""
+    """ptyprocess sleeps 0.1 s for the kernel to notice an end that we have already seen."""
     stock_close = pty_process.close
 
     def close(self: Any, force: bool = True) -> None:
@@ -33,29 +35,8 @@ def close_terminals_at_once(pty_process: Any) -> None:
     pty_process.close = close
 
 
-def remember_versions(metadata: Any) -> None:
-    """ansible-runner asks for its own version in each run: a whole description of a package is parsed for that."""
-    metadata.version = functools.cache(metadata.version)
-
-
-def remember_translations(gettext: Any) -> None:
-    """Both programs look, in each run and for each word of their help, for a file with translations."""
-    stock_find = gettext.find
-
-    @functools.cache
-    def known(domain: Any, folder: Any, *_environment: str | None) -> tuple[str, ...]:
-        return tuple(stock_find(domain, folder, None, True))
-
-    def find(domain: Any, localedir: Any = None, languages: Any = None, all: Any = False) -> Any:  # noqa: A002
-        if languages is None and all:
-            return list(known(domain, localedir, *map(os.environ.get, ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"))))
-        return stock_find(domain, localedir, languages, all)
-
-    gettext.find = find
-
-
 def be_the_client() -> None:
-    """Where this process would become our client on PATH, which starts a Python for that, it is the client itself."""
+    """Where ansible-runner's fork would execute our client, in a new Python, it calls the client's code instead."""
     stock_execvpe = os.execvpe
 
     def execvpe(file: Any, args: Any, env: Any) -> NoReturn:
@@ -92,11 +73,11 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-connections: dict[str, _UnixConnection] = {}  # of this run
+connections: dict[str, _UnixConnection] = {}  # by path of the socket
 
 
 def send_events_over_one_connection(events: Any) -> None:
-    """ansible-operator's plugin `http` makes a session of the library requests for each event."""
+    """ansible-operator's plugin `http` opens a session of the library requests for each event."""
     stock_send = events.send_request
 
     def send(url: str, data: Any, headers: Any = None, urlpath: str | None = None) -> Any:
@@ -104,7 +85,7 @@ def send_events_over_one_connection(events: Any) -> None:
             return stock_send(url, data, headers or {}, urlpath)
         connection = connections.setdefault(url, _UnixConnection(url))
         if connection.sock and select.select([connection.sock], [], [], 0)[0]:
-            connection.close()  # something to read where nothing was asked: the operator has hung up
+            connection.close()  # readable before a request: the operator closed it
         body = json.dumps(data, allow_nan=False).encode()
         try:
             connection.request("POST", urlpath or "/", body, {"Content-Type": "application/json", **(headers or {})})
@@ -117,55 +98,23 @@ def send_events_over_one_connection(events: Any) -> None:
     events.send_request = send
 
 
-def wait_for_results(strategy_base: Any, error: Callable[[str], Exception]) -> None:
-    """Ansible looks for a task's result a thousand times a second; here the thread that has it says so."""
-
-    class Results(deque[Any]):
-        def __init__(self, arrived: Any) -> None:
-            super().__init__()
-            self._arrived = arrived
-
-        def append(self, result: Any) -> None:  # by a thread that holds the lock
-            super().append(result)
-            self._arrived.notify()
-
-    def wait(self: Any, iterator: Any) -> list[Any]:
-        if not isinstance(self._results, Results):
-            with self._results_lock:
-                results, self._results = self._results, Results(self._results_lock)
-                self._results.extend(results)
-        processed: list[Any] = []
-        look_at = 0.0
-        while self._pending_results > 0 and not self._tqm._terminated:
-            if time.monotonic() >= look_at:
-                if self._tqm.has_dead_workers():
-                    raise error("A worker was found in a dead state")
-                look_at = time.monotonic() + _DEAD_WORKER_SECONDS
-            with self._results_lock:
-                if not self._results:
-                    self._results_lock.wait(_DEAD_WORKER_SECONDS)
-            processed.extend(self._process_pending_results(iterator))
-        return processed
-
-    strategy_base._wait_on_pending_results = wait
-
-
-def trusted() -> list[str]:
-    """Action plugins, by the names that tasks have for them, and packages of modules: none needs its own process."""
-    return list(filter(None, os.environ.get("WARM_RUNNER_TRUSTED", "").split(",")))
+def trusts(action: str) -> bool:
+    """Whether WARM_RUNNER_TRUSTED names this action or the package of its module."""
+    package = f"ansible_collections.{action.rpartition('.')[0]}.plugins.modules"
+    return not {action, package}.isdisjoint(client.names("TRUSTED"))
 
 
 def run_trusted_actions_here(worker_process: Any, task_executor: Any) -> None:
-    """A worker is a fork: most of what it costs is the memory that it copies. The play takes simple tasks on itself."""
+    """Run trusted tasks in the play instead of in a worker: most of the cost of a fork is the memory that it copies."""
     stock_start = worker_process.start
 
     def start(self: Any) -> None:
         task = self._task
-        asks_for_more = task.loop or task.until or task.delegate_to or task.async_val or task.timeout
-        if task.action not in trusted() or asks_for_more or os.environ.get("WARM_RUNNER") == "off":
+        needs_worker = task.loop or task.until or task.delegate_to or task.async_val or task.timeout
+        if not trusts(task.action) or needs_worker or os.environ.get("WARM_RUNNER") == "off":
             stock_start(self)
             return
-        own = task.copy()  # a fork has copies of all of it
+        own = task.copy()  # a worker would have copies of all of these
         try:
             host, variables = copy.copy(self._host), self._task_vars.copy()
             context, loader, plugins = self._play_context, self._loader, self._shared_loader_obj
@@ -173,7 +122,7 @@ def run_trusted_actions_here(worker_process: Any, task_executor: Any) -> None:
                 host, own, variables, context, None, loader, plugins, self._final_q, self._variable_manager
             )
             result, fields = executor.run(), own.dump_attrs()
-        except Exception:  # what is wrong is said by the usual way
+        except Exception:  # a worker reports the error in the usual way
             stock_start(self)
             return
         self._final_q.send_task_result(self._host.name, task._uuid, result, task_fields=fields)

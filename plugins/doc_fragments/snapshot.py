@@ -1,4 +1,4 @@
-"""Options of the modules that keep and fetch snapshots."""
+"""Options of the modules that store, fetch and restore snapshots."""
 
 from __future__ import annotations
 
@@ -27,16 +27,24 @@ options:
     type: path
   s3_access_key:
     description:
-      - The access key. If not set, the environment variable E(AWS_ACCESS_KEY_ID) is used, then all that AWS' own
-        programs would use.
+      - The access key. If not set, the environment variable E(AWS_ACCESS_KEY_ID) is used, then a workload identity
+        that the environment names (IRSA, EKS Pod Identity, ECS).
     type: str
   s3_secret_key:
     description:
-      - Its secret. If not set, the environment variable E(AWS_SECRET_ACCESS_KEY) is used.
+      - The secret of the access key. If not set, the environment variable E(AWS_SECRET_ACCESS_KEY) is used.
     type: str
+  s3_node_credentials:
+    description:
+      - Whether to use the credentials that the machine itself offers (EC2 instance metadata) when there are no others.
+      - If not set, the environment variable E(SNAPSHOT_S3_NODE_CREDENTIALS) is used.
+    type: bool
+    default: false
+    version_added: "0.2.0"
   report:
     description:
-      - A file that gets the result as JSON too, well or not. For the termination message of a Kubernetes Job.
+      - A file that also gets the result as JSON, of a success or a failure. For the termination message of a Kubernetes
+        Job.
     type: path
 attributes:
   platform:
@@ -45,20 +53,20 @@ attributes:
     description: Where it runs.
 """
 
-    # Those that fetch one.
+    # Modules that fetch a snapshot.
     FETCH = r"""
 options:
   sha256:
     description:
-      - What M(etcdops.etcd.etcd_snapshot) returned as RV(etcdops.etcd.etcd_snapshot#module:sha256). If given, it must
-        be that.
+      - The expected sha256 of what is stored, as M(etcdops.etcd.etcd_snapshot) returned it. The module fails if it
+        differs.
     type: str
   identity_file:
     description:
-      - The file with age's private key, if it is encrypted.
+      - A file with the age private key (C(AGE-SECRET-KEY-1…)). Required if the snapshot is encrypted.
     type: path
 requirements:
-  - botocore, for S3 without credentials of its own in the options
+  - obstore, for object stores
   - zstandard, for compressed snapshots
   - pyrage, for encrypted snapshots
 """

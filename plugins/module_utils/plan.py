@@ -19,6 +19,18 @@ SOON, WATCHFUL, PATIENT, SETTLED = 1, 5, 15, 300
 BLOCKED, WARNING, QUIET = "blocked", "warning", "quiet"
 
 
+class Phase(StrEnum):
+    """The phase of an object, as `kubectl get` shows it, with its meaning. docs/conditions.md lists them."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Self:
+        phase = str.__new__(cls, value)
+        phase._value_ = value
+        phase.meaning = meaning
+        return phase
+
+
 class Reason(StrEnum):
     """Why an object is in its phase: the word in conditions and events, with its cause and what a person should do.
 
@@ -63,7 +75,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Plan:
-    phase: StrEnum
+    phase: Phase
     reason: Reason
     message: str
     action: Action | None = None
@@ -84,9 +96,11 @@ class Plan:
 
 
 def spread(seconds: int, uid: str) -> int:
-    """Jitter of a tenth, stable for each object, so that objects created together do not reconcile together."""
-    tenth = seconds // 10
-    return seconds - tenth + zlib.crc32(uid.encode()) % (2 * tenth + 1)
+    """Jitter, stable for each object, so that objects created together do not reconcile together.
+
+    Up to a tenth earlier and never later: a run of a schedule may be due then.
+    """
+    return seconds - zlib.crc32(uid.encode()) % (seconds // 10 + 1)
 
 
 def _plain(value: Any) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_cluster_info
-short_description: Tell how an etcd cluster is
+short_description: Report the state of an etcd cluster
 version_added: "0.1.0"
 description:
-  - Asks all members at once and returns who they are, who leads, who is well, their versions, sizes and alarms.
-  - A member that does not answer is part of the result. The module fails when nobody answers, unless O(required=false),
-    and when the endpoints are not of one cluster.
+  - Asks all members concurrently and returns the member list, the leader, and each member's health, version, sizes and
+    alarms.
+  - A member that does not answer is part of the result. The module fails when no voter answers, unless
+    O(required=false), and when the endpoints are not of one cluster.
 options:
   discover:
     description:
@@ -43,16 +44,16 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Look at the etcd on this machine
+- name: Report the state of the etcd on this machine
   etcdops.etcd.etcd_cluster_info:
   register: etcd
 
-- name: Stop if a voter is down
+- name: Fail if a member is not healthy
   ansible.builtin.assert:
     that: etcd.members | rejectattr('healthy') | length == 0
     fail_msg: "{{ etcd.members | rejectattr('healthy') | map(attribute='error') | join(', ') }}"
 
-- name: Look at a cluster with TLS, as a user
+- name: Report the state of a cluster with TLS, as a user
   etcdops.etcd.etcd_cluster_info:
     endpoints:
       - https://10.0.0.1:2379
@@ -73,8 +74,8 @@ available:
   sample: true
 quorum:
   description:
-    - Whether the cluster can agree on anything.
-    - If not, RV(members) is the view of the member that knows most.
+    - Whether the cluster has quorum.
+    - If not, RV(members) is the view of the most advanced member.
   returned: always
   type: bool
   sample: true
@@ -121,12 +122,12 @@ members:
       type: str
       sample: ""
     peer_urls:
-      description: Where the other members find it.
+      description: The URLs that the other members use.
       type: list
       elements: str
       sample: ["http://10.0.0.1:2380"]
     client_urls:
-      description: Where it tells clients to find it.
+      description: The URLs that it advertises to clients.
       type: list
       elements: str
       sample: ["http://10.0.0.1:2379"]
@@ -178,7 +179,7 @@ alarms:
       type: str
       sample: NOSPACE
 endpoints:
-  description: What became of each URL that was asked.
+  description: The result for each URL that was asked.
   returned: always
   type: list
   elements: dict

@@ -8,20 +8,20 @@ DOCUMENTATION = r"""
 module: etcd_leader
 short_description: Move the leadership of an etcd cluster
 description:
-  - Has a certain member lead, or has it follow, so that it can be restarted or removed without an election.
-  - Leadership goes to a healthy voter only, and takes a moment in which no write is lost.
+  - Makes a member the leader, or a follower, so that it can be restarted or removed without an election.
+  - Leadership only moves to a healthy voter in sync. No acknowledged write is lost.
 author: The etcdops authors
 options:
   name:
-    description: The name of the member that is meant.
+    description: The name of the member.
     type: str
   id:
     description: Its ID in hexadecimal, as C(etcdctl member list) writes it.
     type: str
   state:
     description:
-      - V(leader) has the member lead.
-      - V(follower) has any other lead, the one that knows most, if the member leads now.
+      - V(leader) moves leadership to the member.
+      - V(follower) moves leadership to the most advanced other voter, if the member leads now.
     type: str
     choices: [leader, follower]
     default: leader
@@ -37,7 +37,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Have another member lead before m1 is restarted
+- name: Move leadership away from m1 before it is restarted
   etcdops.etcd.etcd_leader:
     endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
     name: m1
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 leader:
-  description: The member that leads then.
+  description: The leader afterwards.
   returned: success
   type: dict
   contains:

@@ -8,17 +8,17 @@ module: etcd_member
 short_description: Add, promote, change and remove members of an etcd cluster
 version_added: "0.1.0"
 description:
-  - Brings the list of members to what is wanted, one member at a time, and changes nothing when it already is so.
+  - Adds, promotes, updates or removes one member, and changes nothing when it is in the desired state already.
   - It does not start or stop etcd. Add a member before its etcd is started, with C(--initial-cluster-state=existing);
     remove one before its etcd is stopped for good.
-  - It refuses what would cost the cluster its quorum, going by who answers on the client URLs.
-  - A request that one voter refuses for reasons of its own is put to the others.
+  - It refuses a change that would cost the cluster its quorum, judged by which members answer on their client URLs.
+  - A request that one voter refuses because of its own state is sent to the others.
 options:
   state:
     description:
       - V(present) adds the member, or gives it O(peer_urls) if it has others.
-      - V(promoted) makes a learner a voter. It fails while the learner is not in sync with the leader; try again then.
-      - V(absent) removes the member, after moving leadership off it if it leads.
+      - V(promoted) makes a learner a voter. It fails while the learner is not in sync with the leader; retry it later.
+      - V(absent) removes the member, after moving leadership away from it if it leads.
     type: str
     choices: [present, promoted, absent]
     default: present
@@ -34,25 +34,25 @@ options:
     type: str
   peer_urls:
     description:
-      - The URLs where the other members find it. Needed to add a member.
+      - The URLs that the other members use. Required to add a member.
     type: list
     elements: str
   learner:
     description:
       - Whether a member that is added starts as a learner, which has no vote until it is promoted.
-      - Of no effect on a member that is there already.
+      - Has no effect on a member that exists already.
     type: bool
     default: true
   force:
     description:
-      - Do not refuse what would lose quorum. etcd's own checks stay (C(--strict-reconfig-check)).
-      - Of use where a member is well but can't be reached from the machine where the module runs.
+      - Do not refuse a change that would lose quorum. etcd's own checks remain (C(--strict-reconfig-check)).
+      - Useful where a member is healthy but can't be reached from the machine where the module runs.
     type: bool
     default: false
 attributes:
   check_mode:
     support: full
-    description: Tells what it would do or refuse. Whether a learner is in sync only etcd knows.
+    description: Reports what it would do or refuse. Only etcd knows whether a learner is in sync.
   diff_mode:
     support: full
     description: Shows the members before and after.
@@ -78,7 +78,7 @@ EXAMPLES = r"""
 
 # Start etcd on 10.0.0.3 now: --name=m3 --initial-cluster-state=existing --initial-cluster=…
 
-- name: Make it a voter as soon as it has caught up
+- name: Make it a voter as soon as it is in sync
   etcdops.etcd.etcd_member:
     endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379"]
     id: "{{ added.member.id }}"
@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 action:
-  description: What was done, or would be in check mode; V(none) when all was as wanted.
+  description: What was done, or would be in check mode; V(none) when no change was needed.
   returned: success
   type: str
   sample: add
@@ -118,12 +118,12 @@ member:
       type: str
       sample: m3
     peer_urls:
-      description: Where the other members find it.
+      description: The URLs that the other members use.
       type: list
       elements: str
       sample: ["http://10.0.0.3:2380"]
     client_urls:
-      description: Where it tells clients to find it.
+      description: The URLs that it advertises to clients.
       type: list
       elements: str
       sample: ["http://10.0.0.3:2379"]

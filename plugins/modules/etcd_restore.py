@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: the data of one member, from a snapshot."""
+"""Ansible module: make the data of one member from a snapshot."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ module: etcd_restore
 short_description: Make a member's data from a snapshot of etcd
 version_added: "0.1.0"
 description:
-  - Brings a snapshot from a file or an S3-compatible store, checks it, and has C(etcdutl snapshot restore) make the
-    data directory of one member of a new cluster from it.
+  - Fetches a snapshot from a file or an S3-compatible store, verifies it, and makes the data directory of one member of
+    a new cluster from it with C(etcdutl snapshot restore).
   - Run it for every member, with the same snapshot, O(initial_cluster) and O(token), before any of them is started.
-  - If O(data_dir) exists, nothing is done, unless O(old_data) says where to move it, or O(overwrite) that it may go.
+  - If O(data_dir) exists, nothing is done, unless O(old_data) says where to move it, or O(overwrite) allows to delete
+    it.
 options:
   state:
     description:
       - V(restored) makes the data.
-      - V(put_back) undoes that. What was made is deleted, and what is at O(old_data) is moved back.
-      - V(kept) ends it. What is at O(old_data) is deleted.
+      - V(put_back) undoes a restore. The restored data is deleted, and the data at O(old_data) is moved back.
+      - V(kept) accepts a restore. The data at O(old_data) is deleted.
     type: str
     choices: [restored, put_back, kept]
     default: restored
   src:
     description:
-      - Where the snapshot is kept, as a path on the machine where the module runs or as C(s3://bucket/key). Needed with
-        O(state=restored).
+      - Where the snapshot is stored, as a path on the machine where the module runs or as C(s3://bucket/key). Required
+        with O(state=restored).
     type: str
   data_dir:
     description:
-      - The member's data directory, which is made.
+      - The data directory of the member.
     type: path
     required: true
   old_data:
     description:
-      - Where to move a data directory that is there; made empty if there is none. If it exists, it is from an earlier
-        try of the same restore that did not end, and what that made in O(data_dir) is deleted.
+      - Where to move an existing data directory; created empty if there is none. If it exists, it is from an earlier,
+        unfinished try of the same restore, and what that try made in O(data_dir) is deleted.
     type: path
   overwrite:
     description:
-      - Delete a data directory that is there. Meant for a volume that was made for this restore, where it can be
-        nothing but what an earlier try has left. Of no effect with O(old_data).
+      - Delete an existing data directory. For a volume that was created for this restore, where it can only be what an
+        earlier try left. Ignored with O(old_data).
     type: bool
     default: false
   name:
     description:
-      - The member's name. Needed, as the next three are, with O(state=restored) and without O(snapshot).
+      - The member's name. Required, like the next three, with O(state=restored) and without O(snapshot).
     type: str
   peer_urls:
     description:
@@ -57,13 +58,13 @@ options:
     type: dict
   token:
     description:
-      - The new cluster's token. Another token makes another cluster ID, so that members of the old cluster and of the
-        new one never take each other for their own.
+      - The new cluster's token. A different token gives a different cluster ID, so that members of the old and of the
+        new cluster refuse each other.
     type: str
   bump_revision:
     description:
-      - How far to raise the revision. All revisions up to there are marked compacted, so that a client that watches
-        from before the restore is told that it missed something, instead of being given other events under old numbers.
+      - By how much to raise the revision. All revisions below are marked compacted, so that a client that watches from
+        a revision before the restore gets an error instead of other events under the same revisions.
     type: int
     default: 1000000000
   etcdutl:
@@ -73,13 +74,13 @@ options:
     default: etcdutl
   snapshot:
     description:
-      - Only prepare. Bring the checked, plain snapshot to this file, move old data away, and leave the rest to whoever
-        runs C(etcdutl), which our Jobs do in a container of the version that the member will run.
+      - Only prepare. Write the verified, plain snapshot to this file, and move old data away. The caller then runs
+        C(etcdutl); the operator's Jobs do so in a container of the version that the member will run.
     type: path
 attributes:
   check_mode:
     support: full
-    description: Tells whether it would restore.
+    description: Reports whether it would restore.
   diff_mode:
     support: none
     description: Data is not compared.
@@ -110,13 +111,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 data_dir:
-  description: The member's data directory.
+  description: The data directory of the member.
   returned: success
   type: str
   sample: /var/lib/etcd
 snapshot_size:
-  description: The plain snapshot's size in bytes.
-  returned: when it was restored
+  description: The size in bytes of the plain snapshot.
+  returned: when a snapshot was restored
   type: int
   sample: 20512
 """
@@ -127,7 +128,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.codec import StoreError
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.fetch import fetch
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     FETCH_OPTIONS,
@@ -151,7 +152,7 @@ def main() -> None:
             "name": {"type": "str"},
             "peer_urls": {"type": "list", "elements": "str"},
             "initial_cluster": {"type": "dict"},
-            "token": {"type": "str", "no_log": False},  # a name, no secret
+            "token": {"type": "str", "no_log": False},  # a name, not a secret
             "bump_revision": {"type": "int", "default": 1_000_000_000},
             "etcdutl": {"type": "str", "default": "etcdutl"},
             "snapshot": {"type": "path"},
@@ -177,7 +178,7 @@ def _put_back(module: AnsibleModule) -> Result:
             shutil.rmtree(data)
         if any(old.iterdir()):
             old.rename(data)
-        else:  # nothing was there
+        else:  # there was no data before the restore
             old.rmdir()
     return {"changed": there, "data_dir": str(data)}
 
@@ -194,7 +195,7 @@ def _restore(module: AnsibleModule) -> Result:
     params = module.params
     missing = [name for name in ("name", "peer_urls", "initial_cluster", "token") if not params[name]]
     if missing and not params["snapshot"]:
-        raise StoreError(f"{', '.join(missing)} must be given, unless there is a snapshot to prepare")
+        raise StoreError(f"{', '.join(missing)} must be given, unless snapshot is")
     data = Path(params["data_dir"])
     keep = data.exists() and not params["old_data"] and not params["overwrite"]
     if module.check_mode or keep:
@@ -208,7 +209,7 @@ def _restore(module: AnsibleModule) -> Result:
     with tempfile.TemporaryDirectory(prefix=".etcd-restore-", dir=data.parent) as folder:
         plain = Path(folder) / "snapshot.db"
         found = _fetch(module, plain)
-        # Beside it, and into place when it is whole: a restore that was killed leaves no half of one.
+        # Made beside the data directory and renamed when complete: a killed restore leaves no partial data.
         made = Path(folder) / "data"
         options = {
             "data-dir": made,
@@ -233,7 +234,7 @@ def _fetch(module: AnsibleModule, plain: Path) -> Result:
 
 
 def _make_way(data: Path, old_data: str | None, *, overwrite: bool) -> None:
-    """Move what is there away; once only, so that a second try does not take its own work for the old data."""
+    """Move existing data away, once: a second try must not move its own result."""
     if old_data and not Path(old_data).exists():
         if data.exists():
             data.rename(old_data)

@@ -9,41 +9,41 @@ short_description: Save a checked snapshot of an etcd cluster, or delete one
 version_added: "0.1.0"
 description:
   - Streams a snapshot from a healthy follower to a file or to an S3-compatible store, with little memory whatever its
-    size. If that member is lost on the way, the next one is asked.
-  - A snapshot has its name only when it is whole and its own sha256 was found right. Nothing is ever overwritten, and a
+    size. If that member fails meanwhile, the next one is tried.
+  - A snapshot has its name only when it is complete and its sha256 was verified. Nothing is ever overwritten, and a
     failure leaves nothing behind.
-  - If there is something under O(dest) already, nothing is done.
+  - If O(dest) exists already, nothing is done.
 options:
   dest:
     description:
-      - Where it is kept, as a path on the machine where the module runs or as C(s3://bucket/key).
+      - Where the snapshot is stored, as a path on the machine where the module runs or as C(s3://bucket/key).
     type: str
     required: true
   state:
     description:
       - V(present) saves a snapshot.
-      - V(absent) deletes it, and what a save that was killed has left of it.
+      - V(absent) deletes it, and what a killed save left of it.
     type: str
     choices: [present, absent]
     default: present
   compress:
     description:
-      - Whether to compress it with zstd.
+      - Whether to compress the snapshot with zstd.
     type: bool
     default: false
   recipients_file:
     description:
-      - Encrypt it with age for the public keys (C(age1…)) in this file, one in a line.
+      - Encrypt the snapshot with age for the public keys (C(age1…)) in this file, one in a line.
     type: path
   identity_file:
     description:
-      - Encrypt it with age for the owner of the private key (C(AGE-SECRET-KEY-1…)) in this file. Of no effect with
-        O(recipients_file), which is better, because who saves then can't read.
+      - Encrypt the snapshot with age for the owner of the private key (C(AGE-SECRET-KEY-1…)) in this file. Ignored with
+        O(recipients_file), which is safer, because the machine that saves can't decrypt.
     type: path
   check:
     description:
-      - Whether to have it checked by C(etcdutl snapshot status) before it gets its name.
-      - What is compressed, encrypted or sent elsewhere is also written to a temporary file then.
+      - Whether to verify the snapshot with C(etcdutl snapshot status) before it gets its name.
+      - A snapshot that is compressed, encrypted or sent to a store is then also written to a temporary file.
     type: bool
     default: true
   etcdutl:
@@ -53,17 +53,17 @@ options:
     default: etcdutl
   copy:
     description:
-      - Also write the plain snapshot to this file, over what is there.
+      - Also write the plain snapshot to this file, replacing what is there.
     type: path
   wait:
     description:
-      - For how many seconds to try again while no member is healthy, as when a leader is being elected.
+      - For how many seconds to retry while no member is healthy, as during a leader election.
     type: int
     default: 60
 attributes:
   check_mode:
     support: full
-    description: Tells whether it would save or delete. It does not look whether the destination could be written.
+    description: Reports whether it would save or delete. It does not check whether the destination can be written.
   diff_mode:
     support: none
     description: Snapshots are not compared.
@@ -72,7 +72,7 @@ extends_documentation_fragment:
   - etcdops.etcd.snapshot
 requirements:
   - hpack
-  - botocore, for S3 without credentials of its own in the options
+  - obstore, for object stores
   - zstandard, for compression
   - pyrage, for encryption
 seealso:
@@ -98,7 +98,7 @@ EXAMPLES = r"""
     compress: true
     recipients_file: /etc/etcd/backup-recipients
 
-- name: Delete it
+- name: Delete a snapshot
   etcdops.etcd.etcd_snapshot:
     dest: s3://backups/etcd/2026-11-16.db.zst.age
     s3_endpoint: https://s3.example.com
@@ -107,27 +107,27 @@ EXAMPLES = r"""
 
 RETURN = r"""
 location:
-  description: Where it is kept, as O(dest).
+  description: Where the snapshot is stored, as O(dest).
   returned: success
   type: str
   sample: /var/backups/etcd/2026-11-16.db
 size:
-  description: Its size in bytes as it is kept.
+  description: The size in bytes as stored.
   returned: when a snapshot was saved
   type: int
   sample: 20512
 sha256:
-  description: The sha256 of what is kept, as C(sha256sum) would say.
+  description: The sha256 of what is stored, as C(sha256sum) prints it.
   returned: when a snapshot was saved
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 snapshot_size:
-  description: Its size in bytes when plain.
+  description: The size in bytes of the plain snapshot.
   returned: when a snapshot was saved
   type: int
   sample: 20512
 member:
-  description: The name of the member that it was taken from.
+  description: The name of the member that the snapshot was taken from.
   returned: when a snapshot was saved
   type: str
   sample: m1
@@ -147,22 +147,22 @@ seconds:
   type: float
   sample: 1.25
 hash:
-  description: The hash of its content, as C(etcdutl snapshot status) says.
+  description: The hash of the content, as C(etcdutl snapshot status) prints it.
   returned: when a snapshot was saved and checked
   type: str
   sample: cf0550fb
 revision:
-  description: The revision of the key space in it.
+  description: The revision of the key space.
   returned: when a snapshot was saved and checked
   type: int
   sample: 42
 total_keys:
-  description: How many entries it has, old revisions included.
+  description: The number of entries, old revisions included.
   returned: when a snapshot was saved and checked
   type: int
   sample: 7
 storage_version:
-  description: The version of its storage; empty in 3.5.
+  description: The storage version; empty in 3.5.
   returned: when a snapshot was saved and checked
   type: str
   sample: 3.6.0
@@ -171,18 +171,22 @@ storage_version:
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import UNAVAILABLE, EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, connection_of, make_module
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, MemberView, look
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import codec, store
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.files import FlushedFile
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.hashing import HashedWriter
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.location import Location, location
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     OPTIONS,
     end,
@@ -195,12 +199,11 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.stream impo
 
 @dataclass(frozen=True)
 class _Target:
-    """Where a snapshot goes, and how."""
+    """Where and in which form a snapshot is stored."""
 
-    where: store.Location
+    where: Location
     recipients: list[str]
     compress: bool
-    whole: bool = False  # in one request, if it goes to a store
 
     @property
     def plain(self) -> bool:
@@ -223,18 +226,18 @@ def main() -> None:
         }
     )
     work = _delete if module.params["state"] == "absent" else _save
-    end(module, lambda: work(module), (EtcdError, codec.StoreError))
+    end(module, lambda: work(module), (EtcdError, StoreError))
 
 
 def _delete(module: AnsibleModule) -> Result:
-    where, s3 = store.location(module.params["dest"]), s3_settings(module.params)
+    where, s3 = location(module.params["dest"]), s3_settings(module.params)
     there = store.exists(where, s3) if module.check_mode else store.delete(where, s3)
     return {"changed": there, "location": str(where)}
 
 
 def _save(module: AnsibleModule) -> Result:
     params = module.params
-    where, s3 = store.location(params["dest"]), s3_settings(params)
+    where, s3 = location(params["dest"]), s3_settings(params)
     if store.exists(where, s3) or module.check_mode:
         return {"changed": not store.exists(where, s3), "location": str(where)}
     target = _Target(where, _recipients(params), params["compress"])
@@ -247,63 +250,48 @@ def _save(module: AnsibleModule) -> Result:
             except EtcdError as error:
                 if error.final or time.monotonic() > ends:
                     raise
-            time.sleep(1)  # a leader may just be elected
+            time.sleep(1)  # a leader election may be running
     finally:
         connection.close()
 
 
 def _ask(module: AnsibleModule, connection: Connection, target: _Target) -> Result:
-    """Ask one member after the other."""
+    """Try one member after the other."""
     endpoints = module.params["endpoints"]
-    found = look(connection, endpoints).require_members()
+    view = look(connection, endpoints).require_members()
     last: EtcdError = EtcdError(UNAVAILABLE, "no member of the cluster is healthy enough for a snapshot")
-    for seen in candidates(found, endpoints):
+    for one in candidates(view, endpoints):
         try:
-            return _take(module, connection, seen, target) | _origin(found, seen)
-        except EtcdError as error:  # the next one may do better
+            return _take(module, connection, one, target) | _origin(view, one)
+        except EtcdError as error:  # the next member may succeed
             if error.final:
                 raise
             last = error
     raise last
 
 
-def candidates(found: ClusterView, endpoints: list[str]) -> list[MemberView]:
-    """Who can be asked: healthy voters, the leader last, else in the caller's order."""
+def candidates(view: ClusterView, endpoints: list[str]) -> list[MemberView]:
+    """Members to try: healthy voters, the leader last, else in the order of `endpoints`."""
     order = {url: number for number, url in enumerate(endpoints)}
-    well = [seen for seen in found.members if seen.healthy and not seen.member.is_learner]
-    sound = [seen for seen in well if "CORRUPT" not in seen.alarms]
-    return sorted(sound, key=lambda seen: (seen.member.id == found.leader_id, order.get(seen.url, len(order))))
+    usable = [one for one in view.voters if one.healthy and "CORRUPT" not in one.alarms]
+    return sorted(usable, key=lambda one: (one.member.id == view.leader_id, order.get(one.url, len(order))))
 
 
-def _origin(found: ClusterView, seen: MemberView) -> Result:
-    return {
-        "member": seen.member.name,
-        "version": seen.status.version if seen.status else "",
-        "cluster_id": f"{found.cluster_id:x}",
-    }
+def _origin(view: ClusterView, one: MemberView) -> Result:
+    return {"member": one.member.name, "version": one.version, "cluster_id": f"{view.cluster_id:x}"}
 
 
-def _take(module: AnsibleModule, connection: Connection, seen: MemberView, target: _Target) -> Result:
-    """One try with one member; a second one if a store did not take it in one request."""
-    # While etcdutl looks at it, the end of it would be held back for longer than a store may wait.
-    if target.plain and not module.params["check"]:
-        with suppress(codec.BrokenError):
-            return _stream(module, connection, seen, replace(target, whole=True))
-    return _stream(module, connection, seen, target)
-
-
-def _stream(module: AnsibleModule, connection: Connection, seen: MemberView, target: _Target) -> Result:
+def _take(module: AnsibleModule, connection: Connection, one: MemberView, target: _Target) -> Result:
     params, started = module.params, time.monotonic()
-    token = connection.client(seen.url).token
+    token = connection.client(one.url).token
     checked: Result = {}
     with (
         _plain_copy(params) as copy,
-        snapshot(Endpoint(seen.url), connection.tls or Tls(), token) as stream,
-        store.writing(target.where, s3_settings(params), stream.length if target.whole else None) as writer,
+        snapshot(Endpoint(one.url), connection.tls or Tls(), token) as stream,
+        store.writing(target.where, s3_settings(params), stream.length) as writer,
     ):
-        source: codec.Filler = _Tee(stream, copy) if copy else stream
-        # A plain one is hashed by the stream already.
-        stored = None if target.plain else store.Hashed(writer)
+        source: codec.BufferReader = _Tee(stream, copy) if copy else stream
+        stored = None if target.plain else HashedWriter(writer)  # the stream hashes a plain snapshot
         codec.encode(source, stored or writer, compress=target.compress, recipients=target.recipients)
         seconds = time.monotonic() - started
         if params["check"]:
@@ -322,15 +310,15 @@ def _stream(module: AnsibleModule, connection: Connection, seen: MemberView, tar
 
 @contextmanager
 def _plain_copy(params: dict[str, Any]) -> Iterator[Any]:
-    """A file for the plain snapshot, where one is wanted, or needed for the check."""
-    remote = params["dest"].startswith("s3://")
+    """A file for the plain snapshot, where the user wants one or the check needs one."""
+    remote = bool(location(params["dest"]).scheme)
     if params["copy"]:
         with Path(params["copy"]).open("wb", buffering=0) as file:
-            yield store.WrittenBehind(file)
+            yield FlushedFile(file)
     elif params["check"] and (remote or params["compress"] or params["recipients_file"] or params["identity_file"]):
         folder = None if remote else str(_existing(Path(params["dest"]).parent))
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".etcd-snapshot-", suffix=".db", buffering=0) as scratch:
-            yield store.WrittenBehind(scratch)
+            yield FlushedFile(scratch)
     else:
         yield None
 
@@ -342,9 +330,9 @@ def _existing(folder: Path) -> Path:
 
 
 class _Tee:
-    """Reads, and writes what it reads to a file as well."""
+    """Reads from a source, and writes what it reads to a file too."""
 
-    def __init__(self, source: codec.Filler, file: Any) -> None:
+    def __init__(self, source: codec.BufferReader, file: Any) -> None:
         self._source = source
         self._file = file
 
@@ -361,9 +349,9 @@ class _Tee:
     def _copy(self, data: bytes | memoryview) -> None:
         try:
             self._file.write(data)
-        except OSError as error:  # not the destination's fault
+        except OSError as error:  # of the copy, not of the destination
             name = self._file.name
-            raise codec.StoreError(f"the copy that is checked, {name}, can't be written: {error.strerror}") from error
+            raise StoreError(f"the copy that is checked, {name}, can't be written: {error.strerror}") from error
 
 
 def _recipients(params: dict[str, Any]) -> list[str]:

@@ -1,20 +1,20 @@
 #!/usr/bin/python
-"""Ansible module: what a snapshot holds, and whether it is sound."""
+"""Ansible module: verify a snapshot and report its content."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_snapshot_info
-short_description: Check a snapshot of etcd and tell what it holds
+short_description: Verify a snapshot of etcd and report its content
 version_added: "0.1.0"
 description:
-  - Reads a snapshot from a file or an S3-compatible store, decrypts and decompresses it if need be, holds it against
-    the sha256 that it ends in, and has C(etcdutl snapshot status) look at it.
-  - It fails when the snapshot is damaged, cut short or none at all. Whatever way it is stored is seen from its content.
+  - Reads a snapshot from a file or an S3-compatible store, decrypts and decompresses it if needed, verifies the sha256
+    at its end, and runs C(etcdutl snapshot status).
+  - It fails when the snapshot is damaged, truncated or not a snapshot. The content tells how it is stored.
 options:
   src:
     description:
-      - Where it is kept, as a path on the machine where the module runs or as C(s3://bucket/key).
+      - Where the snapshot is stored, as a path on the machine where the module runs or as C(s3://bucket/key).
     type: str
     required: true
   etcdutl:
@@ -24,7 +24,7 @@ options:
     default: etcdutl
   copy:
     description:
-      - Also write the plain snapshot to this file, over what is there, and leave the check by C(etcdutl) to others.
+      - Also write the plain snapshot to this file, replacing what is there, and skip C(etcdutl snapshot status).
     type: path
 attributes:
   check_mode:
@@ -44,54 +44,54 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Is last night's snapshot sound?
+- name: Verify last night's snapshot
   etcdops.etcd.etcd_snapshot_info:
     src: /var/backups/etcd/2026-11-16.db
   register: snapshot
 
-- name: Say what it holds
+- name: Show its content
   ansible.builtin.debug:
     msg: "Revision {{ snapshot.revision }}, {{ snapshot.total_keys }} keys"
 """
 
 RETURN = r"""
 location:
-  description: Where it is kept, as O(src).
+  description: Where the snapshot is stored, as O(src).
   returned: success
   type: str
   sample: /var/backups/etcd/2026-11-16.db
 size:
-  description: Its size in bytes as it is kept.
+  description: The size in bytes as stored.
   returned: success
   type: int
   sample: 20512
 sha256:
-  description: The sha256 of what is kept.
+  description: The sha256 of what is stored.
   returned: success
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 snapshot_size:
-  description: Its size in bytes when plain.
+  description: The size in bytes of the plain snapshot.
   returned: success
   type: int
   sample: 20512
 hash:
-  description: The hash of its content, as C(etcdutl snapshot status) says.
+  description: The hash of the content, as C(etcdutl snapshot status) prints it.
   returned: success, without O(copy)
   type: str
   sample: cf0550fb
 revision:
-  description: The revision of the key space in it.
+  description: The revision of the key space.
   returned: success, without O(copy)
   type: int
   sample: 42
 total_keys:
-  description: How many entries it has, old revisions included.
+  description: The number of entries, old revisions included.
   returned: success, without O(copy)
   type: int
   sample: 7
 storage_version:
-  description: The version of its storage; empty in 3.5.
+  description: The storage version; empty in 3.5.
   returned: success, without O(copy)
   type: str
   sample: 3.6.0
@@ -102,7 +102,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.codec import StoreError
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.fetch import fetch
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     FETCH_OPTIONS,
@@ -125,10 +125,10 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    end(module, lambda: _look(module), (StoreError,))
+    end(module, lambda: _verify(module), (StoreError,))
 
 
-def _look(module: AnsibleModule) -> Result:
+def _verify(module: AnsibleModule) -> Result:
     params = module.params
     identities = keys_in(params["identity_file"], "identities for encryption")
     settings = s3_settings(params)

@@ -8,33 +8,33 @@ DOCUMENTATION = r"""
 module: etcd_upgrade
 short_description: Plan and check the next step of an upgrade of etcd
 description:
-  - Tells whether a cluster can go to another version of etcd from what its members really run, who is to restart next,
-    and whether that is safe now. Programs are not replaced and nothing is restarted by this module.
-  - Allowed are later patches and the next minor version, as etcd's maintainers say, and back to the version before as
-    long as one member has not moved.
+  - Reports whether a cluster can move to another etcd version from what its members run, which member restarts next,
+    and whether that is safe now. This module replaces no program and restarts nothing.
+  - Allowed are later patches and the next minor version, as etcd's maintainers support them, and the previous version
+    while one member has not moved.
   - The playbook C(etcdops.etcd.etcd_upgrade) is an example for etcd on plain machines.
 author: The etcdops authors
 options:
   version:
-    description: The version to go to, such as V(3.6.16).
+    description: The target version, such as V(3.6.16).
     type: str
     required: true
   state:
     description:
-      - V(planned) only looks.
-      - V(prepared) has etcd ready before the first member restarts with the version, and waits until it is. To go down
-        by a minor version, a downgrade is enabled. To go to 3.7, members drop from their logs what 3.5 has written
-        there, because 3.7 can't read it; for that, a downgrade is enabled and called off again.
-      - V(ready) has O(member) ready to be stopped, which only changes who leads. It is RV(ready) only if no other voter
-        would be missed then.
+      - V(planned) only reports.
+      - V(prepared) prepares etcd before the first member restarts, and waits until it is done. For an older minor
+        version, it enables a downgrade. For 3.7, members drop log entries that 3.5 wrote, because 3.7 can't read them;
+        for that it enables a downgrade and cancels it again.
+      - V(ready) prepares O(member) to be stopped, which only moves leadership. It is RV(ready) only if all other voters
+        are healthy and in sync.
     type: str
     choices: [planned, prepared, ready]
     default: planned
   member:
-    description: The name of the member that is about to be stopped, for O(state=ready); the next one if left out.
+    description: The member that is about to be stopped, for O(state=ready); by default the next one.
     type: str
   allow_downgrade:
-    description: Whether the cluster may go down, by one minor version at most, when every member has left the version.
+    description: Whether the cluster may go down by one minor version when every member has left that version.
     type: bool
     default: false
 attributes:
@@ -49,13 +49,13 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Can it be upgraded, and who is next?
+- name: Report whether it can be upgraded, and which member is next
   etcdops.etcd.etcd_upgrade:
     endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
     version: 3.6.16
   register: upgrade
 
-- name: Have it ready to be stopped
+- name: Prepare a member to be stopped
   etcdops.etcd.etcd_upgrade:
     endpoints: ["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"]
     version: 3.6.16
@@ -76,19 +76,19 @@ waits:
   description: Why not.
   returned: success
   type: str
-  sample: "m1 is not restarted: m2 does not serve"
+  sample: "m1 is not restarted: m2 is not healthy"
 done:
-  description: Whether every voter runs the version and the cluster has agreed on it.
+  description: Whether every voter runs the version and the cluster version followed.
   returned: success
   type: bool
 order:
-  description: Who has yet to restart, by name and in this order, the leader last.
+  description: The members that have yet to restart, in this order, the leader last.
   returned: success
   type: list
   elements: str
   sample: [m2, m1, m0]
 cluster_version:
-  description: The version that the members agree on.
+  description: The cluster version that the members agreed on.
   returned: success
   type: str
   sample: 3.5.0
@@ -103,17 +103,17 @@ members:
       type: str
       sample: m1
     version:
-      description: What it runs; empty when it does not answer.
+      description: The version that it runs; empty when it does not answer.
       type: str
       sample: 3.5.35
     healthy:
-      description: Whether it serves.
+      description: Whether it is healthy.
       type: bool
     leader:
       description: Whether it leads.
       type: bool
     done:
-      description: Whether it runs the version and serves.
+      description: Whether it runs the version and is healthy.
       type: bool
 code:
   description: The gRPC code of the refusal, for example 9 (failed precondition) or 14 (unavailable).
@@ -140,7 +140,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.upgrade import O
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, look
 
-_PATIENCE = 60.0  # seconds for etcd to get ready; it looks every 4
+_PATIENCE = 60.0  # seconds for etcd to prepare; it checks every 4
 
 
 def main() -> None:
@@ -184,14 +184,14 @@ def _look(module: AnsibleModule, connection: Connection) -> tuple[ClusterView, O
 
 
 def _turn(module: AnsibleModule, connection: Connection, view: ClusterView, ahead: Outlook) -> Result:
-    """Is it the member's turn, and may it be stopped?"""
+    """Whether the member may be stopped now."""
     name = module.params["member"] or (ahead.order[0] if ahead.order else "")
     waits, changed = ahead.waits, False
     asked = voters(view, module.params["version"])
     if name and name not in [voter.name for voter in asked]:
         raise EtcdError(INVALID_ARGUMENT, f"there is no voter {name}; there are {', '.join(v.name for v in asked)}")
     if ahead.downgrade:
-        waits = f"etcd is not ready for {ahead.downgrade} yet: use state=prepared first"
+        waits = f"the downgrade to {ahead.downgrade} is not enabled: use state=prepared first"
     try:
         next_leader = transferee(asked, name) if name and not waits else None
     except EtcdError as error:
@@ -205,15 +205,15 @@ def _turn(module: AnsibleModule, connection: Connection, view: ClusterView, ahea
 
 
 def _prepare(module: AnsibleModule, connection: Connection, view: ClusterView, ahead: Outlook) -> bool:
-    """Tells whether something had to be done."""
+    """Prepare etcd; tells whether anything was to be done."""
     wanted = ahead.downgrade or ahead.old_log
     if not wanted:
         return False
     if ahead.waits:
-        raise EtcdError(FAILED_PRECONDITION, f"it is not the moment: {ahead.waits}")
+        raise EtcdError(FAILED_PRECONDITION, f"etcd can't be prepared now: {ahead.waits}")
     if module.check_mode:
         return True
-    # What they agree on by themselves; not what they do now, if an earlier try was cut short.
+    # The cluster version without a pending downgrade, also if an earlier try was interrupted.
     oldest = min((one.version for one in view.members if one.version), key=parse)
     before = ".".join(oldest.split(".")[:2])
     set_downgrade(connection, view, wanted)
@@ -225,7 +225,7 @@ def _prepare(module: AnsibleModule, connection: Connection, view: ClusterView, a
 
 
 def _until(module: AnsibleModule, connection: Connection, series: str) -> None:
-    """Wait until every member has agreed on that minor version, and its data is such that this can read it."""
+    """Wait until the cluster version and every storage version are of that minor version."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         voting = look(connection, module.params["endpoints"]).voters

@@ -59,7 +59,6 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.backup.notify import 
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup.observe import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, run
 
-
 KIND = Kind(
     "EtcdBackup",
     parse,

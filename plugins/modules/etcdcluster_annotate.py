@@ -1,14 +1,14 @@
 #!/usr/bin/python
 # Apache License 2.0 (see LICENSE)
-"""How a restore holds an EtcdCluster and lets it go."""
+"""Annotations by which a restore holds and releases an EtcdCluster."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcdcluster_annotate
-short_description: Set annotations of an EtcdCluster by which a restore holds it and lets it go
+short_description: Set the annotations by which a restore holds and releases an EtcdCluster
 description:
-  - Sets annotations of an EtcdCluster. The operator watches them, so it looks at once.
+  - Sets annotations of an EtcdCluster. The operator watches them, so it reconciles at once.
 author: The etcdops authors
 options:
   annotations:
@@ -26,7 +26,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Let it go
+- name: Release it
   etcdops.etcd.etcdcluster_annotate:
     namespace: default
     name: example
@@ -63,7 +63,7 @@ def main() -> None:
         have = (found or {}).get("metadata", {}).get("annotations") or {}
         changed = found is not None and any(have.get(key) != value for key, value in wanted.items())
         if found and not module.check_mode:
-            if module.params["forget_id"]:  # while it is still held, and known to have data
+            if module.params["forget_id"]:  # while it is still held and marked as restored
                 api.annotate("EtcdCluster", namespace, name, {key: value for key, value in wanted.items() if value})
                 api.patch_status("EtcdCluster", namespace, name, {"clusterID": None})
             api.annotate("EtcdCluster", namespace, name, wanted)

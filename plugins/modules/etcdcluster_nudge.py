@@ -1,15 +1,15 @@
 #!/usr/bin/python
 # Apache License 2.0 (see LICENSE)
-"""An event for the operator: which members are ready."""
+"""Trigger a reconcile when the readiness of members changes."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcdcluster_nudge
-short_description: Have the operator look at an EtcdCluster because readiness changed
+short_description: Trigger a reconcile of an EtcdCluster because readiness changed
 description:
   - Writes the names of the ready pods into an annotation of the EtcdCluster. The operator watches annotations, so it
-    looks at once; when the same pods are ready as before nothing is written, and it is left in peace.
+    reconciles at once. When the same pods are ready as before, nothing is written.
 author: The etcdops authors
 options:
   endpoints:
@@ -23,7 +23,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Say that one member is ready
+- name: Record that one member is ready
   etcdops.etcd.etcdcluster_nudge:
     namespace: default
     name: example

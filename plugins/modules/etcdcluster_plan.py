@@ -58,7 +58,6 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import deleti
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observe import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, run
 
-
 KIND = Kind(
     "EtcdCluster",
     parse,

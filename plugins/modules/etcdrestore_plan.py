@@ -58,7 +58,6 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planner
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.observe import observe
 
-
 KIND = Kind(
     "EtcdRestore",
     parse,

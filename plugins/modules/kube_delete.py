@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: kube_delete
 short_description: Delete Kubernetes objects
 description:
-  - Deletes objects by name or by label, and does not wait until they are gone.
-  - Only an object that still has the uid that was read is deleted.
+  - Deletes objects by name and uid, by name, or by label, and does not wait until they are gone.
+  - Only an object that still has the given uid, or the uid that was read, is deleted.
 author: The etcdops authors
 options:
   kind:
@@ -26,6 +26,20 @@ options:
     type: list
     elements: str
     default: []
+  objects:
+    description: Objects by name and uid; one that has another uid by now is left alone.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name of the object.
+        type: str
+        required: true
+      uid:
+        description: The uid that it must still have.
+        type: str
+        required: true
   selector:
     description: A label selector; all objects that match are deleted.
     type: str
@@ -47,6 +61,14 @@ EXAMPLES = r"""
     kind: Pod
     namespace: default
     names: [example-0]
+
+- name: Delete exactly this PVC
+  etcdops.etcd.kube_delete:
+    kind: PersistentVolumeClaim
+    namespace: default
+    objects:
+      - name: data-example-0
+        uid: 0b1f3a52-6f6c-4a0b-8f2f-6a1c3f0d9a77
 """
 
 RETURN = r"""
@@ -75,8 +97,6 @@ _KINDS = [
     "Service",
     "StatefulSet",
 ]
-
-
 _REF = {"name": {"type": "str", "required": True}, "uid": {"type": "str", "required": True}}
 
 

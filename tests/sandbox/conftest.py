@@ -1,4 +1,4 @@
-"""The sandbox's own tests: they run on the machine's one sandbox and leave it up."""
+"""Tests of the sandbox. They run on the sandbox that ETCDOPS_SANDBOX names, and leave it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Up and down, three times over, leaves the machine as it was. First, because it needs the sandbox down."""
+"""Starting and removing the sandbox leaves the machine unchanged. Runs first, because it needs the sandbox down."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from sandbox.errors import SandboxError
 from sandbox.run import run
 
 
-def _strange_processes() -> list[str]:
-    """Processes in a network namespace other than ours: all that the sandbox starts are."""
+def _processes_elsewhere() -> list[str]:
+    """Processes in another network namespace, as all processes of a sandbox are."""
     ours = Path("/proc/self/ns/net").readlink()
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if (path / "ns/net").readlink() != ours:
                 found.append((path / "cmdline").read_text(errors="replace"))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended, or is the machine's own
+        except (FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or belongs to the machine
             continue
     return sorted(found)
 
 
 def _machine() -> dict[str, object]:
-    """What the sandbox must not change."""
+    """The state of the machine that the sandbox must not change."""
     return {
-        "processes": _strange_processes(),
+        "processes": _processes_elsewhere(),
         "links": sorted(link["ifname"] for link in json.loads(run(["ip", "-json", "link"]))),
         "routes": run(["ip", "route"]),
         "rules": run(["iptables-save"]).splitlines()[1:-1],
@@ -41,7 +41,7 @@ def _machine() -> dict[str, object]:
     }
 
 
-def test_three_rounds_leave_the_machine_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+def test_starting_and_removing_three_times_leaves_the_machine_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     cluster.prepare()
     cluster.down()
     before = _machine()
@@ -52,26 +52,26 @@ def test_three_rounds_leave_the_machine_as_it_was(capsys: pytest.CaptureFixture[
         with capsys.disabled():
             print(f"\nround {number}: up in {elapsed:.1f} s", end="")
         assert cluster.ready_nodes() == 3
-        assert _strange_processes() != before["processes"]
+        assert _processes_elsewhere() != before["processes"]
         cluster.up(3)  # again: nothing to do
         cluster.down()
         assert _machine() == before
     cluster.down()  # again: nothing to do
 
 
-def test_a_sandbox_that_fails_to_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sandbox_that_fails_to_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     before = _machine()
 
     def fail(*_: object) -> None:
-        raise SandboxError("the cable is broken")
+        raise SandboxError("no network")
 
     monkeypatch.setattr(network, "wire_host", fail)
-    with pytest.raises(SandboxError, match="the cable is broken"):
+    with pytest.raises(SandboxError, match="no network"):
         cluster.up(1)
     assert _machine() == before
 
 
-def test_a_taken_interface_is_said_and_left_alone() -> None:
+def test_existing_interface_is_reported_and_kept() -> None:
     run(["ip", "link", "add", layout.UPLINK, "type", "bridge"])
     try:
         with pytest.raises(SandboxError, match=f"{layout.UPLINK} exists already"):
@@ -81,7 +81,7 @@ def test_a_taken_interface_is_said_and_left_alone() -> None:
         run(["ip", "link", "delete", layout.UPLINK])
 
 
-def test_a_dead_sandbox_is_replaced() -> None:
+def test_dead_sandbox_is_replaced() -> None:
     """As after the machine lost power: the files are there, the processes are not."""
     cluster.up(1)
     for each in layout.hosts(1):

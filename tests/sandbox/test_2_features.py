@@ -1,4 +1,4 @@
-"""What must work on the sandbox because the operator and its tests stand on it."""
+"""Features of the sandbox that the operator and its tests need."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import dns.resolver
 import dns.reversename
 import pytest
 
-from sandbox import cluster, collect, images, layout, parts
+from sandbox import cluster, collect, layout, parts
 from sandbox.errors import SandboxError
+from sandbox.images.archive import write_archive
 from sandbox.provisioner import volume_path
 
 from .kube import Namespace, eventually
 
-QUIET = {"command": ["/usr/local/bin/etcdctl", "watch", "nothing"]}  # the etcd image has no shell to sleep in
+QUIET = {"command": ["/usr/local/bin/etcdctl", "watch", "nothing"]}  # keeps running; there is no shell
 
 
 def _pod(name: str, **spec: Any) -> dict[str, Any]:
@@ -32,14 +33,14 @@ def _pod(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def _claim(name: str, size: str = "64Mi", storage_class: str | None = None) -> dict[str, Any]:
+def _pvc(name: str, size: str = "64Mi", storage_class: str | None = None) -> dict[str, Any]:
     spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
     if storage_class:
         spec["storageClassName"] = storage_class
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
-def _pod_with_claim(name: str, claim: str) -> dict[str, Any]:
+def _pod_with_pvc(name: str, claim: str) -> dict[str, Any]:
     return _pod(
         name,
         volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
@@ -51,19 +52,19 @@ def _running(namespace: Namespace, pod: str) -> Any:
     return eventually(lambda: namespace.get("pod", pod)["status"].get("phase") == "Running")
 
 
-def test_members_spread_over_the_nodes_and_reach_each_other(etcd: Namespace) -> None:
+def test_members_run_on_different_nodes_and_are_healthy(etcd: Namespace) -> None:
     pods = etcd.get("pods", "--selector=app=etcd")["items"]
     assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1", "node-2", "node-3"}
     health = etcd.kubectl("exec", "etcd-0", "--", "etcdctl", "endpoint", "health", "--cluster", "--write-out=json")
     assert [member["health"] for member in json.loads(health)] == [True, True, True]
 
 
-def test_logs_come_from_every_node(etcd: Namespace) -> None:
+def test_logs_are_available_from_every_node(etcd: Namespace) -> None:
     for number in range(3):
         assert "etcd-version" in etcd.kubectl("logs", f"etcd-{number}")
 
 
-def test_pods_and_services_answer_on_the_machine_itself(etcd: Namespace) -> None:
+def test_pods_and_services_are_reachable_from_the_machine(etcd: Namespace) -> None:
     addresses = [pod["status"]["podIP"] for pod in etcd.get("pods", "--selector=app=etcd")["items"]]
     addresses.append(etcd.get("service", "etcd-client")["spec"]["clusterIP"])
     for address in addresses:
@@ -71,14 +72,14 @@ def test_pods_and_services_answer_on_the_machine_itself(etcd: Namespace) -> None
             assert json.load(answer)["etcdserver"] == "3.6.16"
 
 
-def test_a_service_answers_inside_pods_on_every_node(etcd: Namespace) -> None:
+def test_service_is_reachable_from_pods_on_every_node(etcd: Namespace) -> None:
     endpoint = f"--endpoints=http://etcd-client.{etcd.name}.svc:2379"
     for number in range(3):
         answer = etcd.kubectl("exec", f"etcd-{number}", "--", "etcdctl", endpoint, "endpoint", "health")
         assert "is healthy" in answer
 
 
-def test_port_forward(etcd: Namespace) -> None:
+def test_port_forward_works(etcd: Namespace) -> None:
     kubectl = [str(parts.binary("kubernetes", "kubectl")), f"--kubeconfig={layout.kubeconfig()}"]
     command = [*kubectl, f"--namespace={etcd.name}", "port-forward", "pod/etcd-1", ":2379"]
     forward = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -100,7 +101,7 @@ def resolver() -> dns.resolver.Resolver:
     return resolver
 
 
-def test_cluster_dns(etcd: Namespace, resolver: dns.resolver.Resolver) -> None:
+def test_cluster_dns_resolves_pods_and_nothing_outside(etcd: Namespace, resolver: dns.resolver.Resolver) -> None:
     domain = f"etcd.{etcd.name}.svc.{layout.CLUSTER_DOMAIN}"
     address = etcd.get("pod", "etcd-0")["status"]["podIP"]
     assert [str(record) for record in resolver.resolve(f"etcd-0.{domain}", "A")] == [address]
@@ -111,13 +112,13 @@ def test_cluster_dns(etcd: Namespace, resolver: dns.resolver.Resolver) -> None:
     names = {str(record) for record in resolver.resolve(dns.reversename.from_address(address), "PTR")}
     assert f"etcd-0.{domain}." in names
     with pytest.raises(dns.resolver.NXDOMAIN):
-        resolver.resolve(f"nobody.{domain}", "A")
-    with pytest.raises(dns.resolver.NXDOMAIN):  # no question leaves the machine
+        resolver.resolve(f"missing.{domain}", "A")
+    with pytest.raises(dns.resolver.NXDOMAIN):  # no query leaves the machine
         resolver.resolve("outside.example", "A")
 
 
-def test_deleting_a_claim_frees_its_data(namespace: Namespace) -> None:
-    namespace.apply(_claim("freed"), _pod_with_claim("uses-freed", "freed"))
+def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
+    namespace.apply(_pvc("freed"), _pod_with_pvc("uses-freed", "freed"))
     _running(namespace, "uses-freed")
     node = namespace.get("pod", "uses-freed")["spec"]["nodeName"]
     path = volume_path(node, namespace.get("pvc", "freed")["spec"]["volumeName"])
@@ -126,9 +127,9 @@ def test_deleting_a_claim_frees_its_data(namespace: Namespace) -> None:
     eventually(lambda: not path.exists(), timeout=20)
 
 
-def test_a_claim_grows_where_its_class_allows_it(namespace: Namespace) -> None:
-    namespace.apply(_claim("grows"), _pod_with_claim("uses-grows", "grows"))
-    namespace.apply(_claim("fixed", storage_class="standard-fixed"), _pod_with_claim("uses-fixed", "fixed"))
+def test_pvc_is_expanded_where_its_class_allows_it(namespace: Namespace) -> None:
+    namespace.apply(_pvc("grows"), _pod_with_pvc("uses-grows", "grows"))
+    namespace.apply(_pvc("fixed", storage_class="standard-fixed"), _pod_with_pvc("uses-fixed", "fixed"))
     _running(namespace, "uses-grows")
     _running(namespace, "uses-fixed")
     larger = json.dumps({"spec": {"resources": {"requests": {"storage": "128Mi"}}}})
@@ -154,7 +155,7 @@ def test_network_policies_are_accepted(namespace: Namespace) -> None:
             "apiVersion": "networking.k8s.io/v1",
             "kind": "NetworkPolicy",
             "metadata": {"name": "closed"},
-            "spec": {"podSelector": {"matchLabels": {"app": "nobody"}}, "policyTypes": ["Ingress"]},
+            "spec": {"podSelector": {"matchLabels": {"app": "none"}}, "policyTypes": ["Ingress"]},
         }
     )
     assert namespace.get("networkpolicy", "closed")["spec"]["policyTypes"] == ["Ingress"]
@@ -174,20 +175,20 @@ def test_every_etcd_version_is_loaded(namespace: Namespace, version: str) -> Non
     assert f"etcdutl version: {version}" in namespace.kubectl("logs", name)
 
 
-def test_an_image_archive_can_be_loaded(namespace: Namespace, tmp_path: Path) -> None:
+def test_image_archive_is_loaded(namespace: Namespace, tmp_path: Path) -> None:
     archive = tmp_path / "own.tar"
     with archive.open("wb") as target:
         programs = {"etcdutl": parts.etcd_binary("3.6.16", "etcdutl")}
-        images.write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
+        write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
     before = cluster.existing()
     cluster.load_everywhere(archive)
-    before.save()  # the archive goes away with this test
+    before.save()  # the archive is removed after this test
     container = {"image": "sandbox.local/own:1", "command": None}
     namespace.apply(_pod("own", restartPolicy="Never", container=container))
     eventually(lambda: namespace.get("pod", "own")["status"].get("phase") == "Succeeded")
 
 
-def test_what_happened_can_be_collected(etcd: Namespace, tmp_path: Path) -> None:
+def test_logs_events_and_objects_are_collected(etcd: Namespace, tmp_path: Path) -> None:
     collect.collect(tmp_path)
     assert "etcd-version" in (tmp_path / f"pod-{etcd.name}-etcd-0.log").read_text()
     assert (tmp_path / "hosts/control-plane/kube-apiserver.log").stat().st_size > 0

@@ -1,4 +1,4 @@
-"""Every fault changes the API server's view of the node, and its end brings the node and its pods back."""
+"""Every fault makes the node NotReady, and its end makes the node and its pods healthy again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _is_ready(name: str) -> bool:
 
 
 def _healthy_members(etcd: Namespace) -> int:
-    """How many members serve reads that need a quorum."""
+    """How many members answer linearizable reads."""
     return sum(_is_healthy(pod) for pod in etcd.get("pods", "--selector=app=etcd")["items"])
 
 
@@ -36,7 +36,7 @@ def _is_healthy(pod: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("begin", "end", "state"), [("off", "on", "off"), ("freeze", "thaw", "frozen"), ("cut", "heal", "cut")]
 )
-def test_a_fault_is_seen_and_ends(etcd: Namespace, begin: str, end: str, state: str) -> None:
+def test_fault_is_observed_and_ends(etcd: Namespace, begin: str, end: str, state: str) -> None:
     node = next(node for node in layout.nodes(3) if node.name == NODE)
     assert _is_ready(NODE)
     faults.ACTIONS[begin](NODE)
@@ -54,6 +54,6 @@ def test_a_fault_is_seen_and_ends(etcd: Namespace, begin: str, end: str, state: 
 
 
 @pytest.mark.usefixtures("up")
-def test_a_node_that_does_not_exist_is_named() -> None:
+def test_unknown_node_is_reported() -> None:
     with pytest.raises(SandboxError, match="There is no node node-9; the nodes are node-1, node-2, node-3"):
         faults.off("node-9")

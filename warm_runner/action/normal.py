@@ -1,8 +1,8 @@
-"""Runs a Python module in a fork of this process, or in this process itself, instead of in a Python of its own.
+"""Runs a Python module in a fork of this process, or in this process itself, instead of in a new Python.
 
-Ansible takes this for its own action plugin `normal` when the folder is in ANSIBLE_ACTION_PLUGINS. It is that plugin,
-but for one thing: where the module would be packed, sent through a shell to the very Python that we are, and unpacked
-there, it is run as it lies on disk. Whatever is not as simple as that goes the usual way.
+With this folder in ANSIBLE_ACTION_PLUGINS, Ansible uses this plugin instead of its own `normal`. It is the same plugin
+with one difference: a module that would be packed, sent through a shell to the same Python and unpacked there is run
+from its file. In all other cases Ansible's own code runs it.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from ansible.plugins.loader import module_utils_loader
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 try:
-    from warm_runner import process, shortcuts
+    from warm_runner import client, process
 finally:
     del sys.path[0]
 
 
-# In the words of the program that Ansible packs a module into.
+# The message of the wrapper into which Ansible packs a module.
 _NO_EXIT = '{"msg": "New-style module did not handle its own exit", "failed": true}'
 
 
 def _stock() -> Any:
-    """Ansible's own plugin; the name by which it is imported is taken by us."""
+    """Ansible's own plugin; we have the name under which it would be imported."""
     path = os.path.join(os.path.dirname(ansible.plugins.action.__file__), "normal.py")
     module = ModuleType("warm_runner_stock_normal")
     SourceFileLoader(module.__name__, path).exec_module(module)
@@ -52,7 +52,7 @@ def _stock() -> Any:
 
 @dataclass(frozen=True)
 class Call:
-    """A module that is to be run here. Ansible passes it on where the packed module would be."""
+    """A module to be run here. Ansible passes it on in place of the packed module."""
 
     path: str
     package: str
@@ -67,7 +67,7 @@ class ActionModule(_stock()):  # type: ignore[misc]
     def _configure_module(self, module_name: str, module_args: Any, task_vars: Any) -> Any:
         try:
             call = self._call(module_name, module_args, task_vars)
-        except Exception:  # what is wrong is said by the usual way
+        except Exception:  # Ansible's own code reports the error
             call = None
         if call is None:
             return super()._configure_module(module_name, module_args, task_vars)
@@ -87,7 +87,7 @@ class ActionModule(_stock()):  # type: ignore[misc]
         }
 
     def _call(self, module_name: str, module_args: Any, task_vars: Any) -> Call | None:
-        """How to run the module here; None when it is not as simple as that."""
+        """How to run the module here; None when Ansible's own code must run it."""
         if (
             os.environ.get("WARM_RUNNER") == "off"
             or "_ANSIBLE_COVERAGE_CONFIG" in os.environ
@@ -116,7 +116,7 @@ class ActionModule(_stock()):  # type: ignore[misc]
         environment: dict[str, Any] = {}
         self._compute_environment_string(environment)
         if any(name.startswith(("PYTHON", "LANG", "LC_", "LD_")) for name in environment):
-            return None  # they matter when a process starts
+            return None  # they have an effect only when a process starts
         arguments = json.dumps({"ANSIBLE_MODULE_ARGS": module_args}, cls=AnsibleJSONEncoder, vault_to_text=True)
         try:
             name = module_common._get_ansible_module_fqn(path)
@@ -129,13 +129,13 @@ class ActionModule(_stock()):  # type: ignore[misc]
             arguments.encode(),
             {key: str(value) for key, value in environment.items()},
             self._loader.get_basedir(),
-            _may_be_here(name.rpartition(".")[0], self._task),
+            _needs_no_fork(name.rpartition(".")[0], self._task),
         )
 
 
 @functools.cache
 def compiled(source: bytes, path: str) -> CodeType | None:
-    """The code of a module; None for one that Ansible would treat otherwise, or that looks for the packed module."""
+    """The code of a module; None when Ansible runs this kind differently, or the module needs its packed form."""
     if (
         module_common._is_binary(source)
         or module_common.REPLACER in source
@@ -151,27 +151,27 @@ def compiled(source: bytes, path: str) -> CodeType | None:
 
 
 def _other_module_utils() -> bool:
-    """Whether there are folders from which a packed module would get other module_utils than we import."""
+    """Whether a packed module would find other module_utils than those that we import."""
     core = os.path.dirname(basic.__file__)
     return any(path != core and os.path.isdir(path) for path in module_utils_loader._get_paths(subdirs=False))
 
 
-def _may_be_here(package: str, task: Any) -> bool:
-    """Whether a module needs no fork: this process has nothing else to do meanwhile, and nobody to talk with."""
+def _needs_no_fork(package: str, task: Any) -> bool:
+    """Whether a module needs no fork: it is trusted, and this process does nothing else meanwhile."""
     busy = multiprocessing.parent_process() is None and multiprocessing.active_children()
-    return package in shortcuts.trusted() and not (busy or task.loop or task.until or task.timeout)
+    return package in client.names("TRUSTED") and not (busy or task.loop or task.until or task.timeout)
 
 
 def _run_here(call: Call) -> tuple[int, bytes, bytes]:
-    """In this process itself: most of a small module's time is memory that a fork copies."""
-    with process.put_back():
+    """Run it in this process: most of the time of a small module is memory that a fork copies."""
+    with process.state_restored():
         process.start_as_script(call.path, call.environment, call.cwd)
         _expect_module(call)
         return process.run_here(call.code, call.path, call.package, _NO_EXIT)
 
 
 def _run(call: Call) -> tuple[int, bytes, bytes]:
-    """Exit code (as a shell would say it), output and error output."""
+    """Run it in a fork: exit code (as a shell gives it), output and error output."""
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -179,14 +179,14 @@ def _run(call: Call) -> tuple[int, bytes, bytes]:
     os.close(out_end)
     os.close(err_end)
     try:
-        said: dict[int, list[bytes]] = {out: [], err: []}
+        received: dict[int, list[bytes]] = {out: [], err: []}
         with selectors.PollSelector() as selector:
-            for fd in said:
+            for fd in received:
                 selector.register(fd, selectors.EVENT_READ)
             while selector.get_map():
                 for ready, _ in selector.select():
                     data = os.read(ready.fd, 65536)
-                    said[ready.fd].append(data)
+                    received[ready.fd].append(data)
                     if not data:
                         selector.unregister(ready.fd)
         _, status = os.waitpid(pid, 0)
@@ -198,18 +198,18 @@ def _run(call: Call) -> tuple[int, bytes, bytes]:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    return 128 - code if code < 0 else code, b"".join(said[out]), b"".join(said[err])
+    return 128 - code if code < 0 else code, b"".join(received[out]), b"".join(received[err])
 
 
 def _become_module(call: Call, out: int, err: int) -> NoReturn:
-    """The fork becomes the process that the module would have had."""
+    """Give the fork the state of the process that the module would have had, and run it."""
     try:
         for number, fd in enumerate((os.open("/dev/null", os.O_RDONLY), out, err)):
             os.dup2(fd, number)
         os.closerange(3, 65536)
         process.default_signals()
         process.open_streams()
-        # What this process wants to have done at its own end.
+        # Exit handlers that belong to this process.
         atexit._clear()
         atexit.register(util._exit_function)  # type: ignore[attr-defined]
         weakref.finalize._registry.clear()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What a user declares about backups: where snapshots are kept, and the spec of an EtcdBackup, read into types."""
+"""The spec of an EtcdBackup as a dataclass, and the destinations of snapshots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
 
 BACKUP_LABEL = "etcdops.dev/backup"
-BACKUP_UID = "etcdops.dev/backup-uid"  # of the EtcdBackup that a claim was made for
+BACKUP_UID = "etcdops.dev/backup-uid"  # on a PVC: the EtcdBackup that it was made for
 SCHEDULE_LABEL = "etcdops.dev/schedule"
 SCHEDULE_UID = "etcdops.dev/schedule-uid"
 DUE = "etcdops.dev/due"  # an annotation: when a run of a schedule was due
@@ -26,6 +26,7 @@ class S3Store:
     region: str = ""
     path_style: bool = False
     credentials_secret: str = ""
+    node_credentials: bool = False
     ca_secret: str = ""
 
 
@@ -33,20 +34,20 @@ class S3Store:
 class ClaimStore:
     name: str
     path: str = ""  # a folder in it
-    own: bool = False  # made for one snapshot alone, and by us
-    size: str = ""  # of one that we make; as the cluster's volumes are, if not said
+    own: bool = False  # made by the operator for one snapshot
+    size: str = ""  # of one that the operator makes; by default that of the cluster's volumes
     class_name: str | None = None
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Exactly one of them; the CRD sees to that."""
+    """Exactly one of them is set; the CRD validates that."""
 
     s3: S3Store | None = None
     claim: ClaimStore | None = None
 
     def place(self, name: str) -> str:
-        """Where a snapshot of that name is kept, for people."""
+        """The location of a snapshot, for people."""
         if self.s3:
             return f"s3://{self.s3.bucket}/{_joined(self.s3.prefix, name)}"
         assert self.claim  # noqa: S101
@@ -76,7 +77,7 @@ class Backup:
 
     @property
     def file(self) -> str:
-        """Its name at the destination. The uid makes it unlike any other, in all clusters there are."""
+        """Its name at the destination. The uid makes it unique across all clusters."""
         suffix = (".zst" if self.compress else "") + (".age" if self.encryption_secret else "")
         return f"{self.cluster}/{self.name}-{self.uid[:8]}.db{suffix}"
 
@@ -86,7 +87,7 @@ class Backup:
 
     @property
     def own_claim(self) -> str:
-        """The claim that is made for this snapshot alone; "" when it is kept elsewhere."""
+        """The PVC that is made for this snapshot alone; "" when it is kept elsewhere."""
         claim = self.destination.claim
         return claim.name if claim and claim.own else ""
 
@@ -112,6 +113,7 @@ def parse_destination(spec: Manifest, name: str) -> Destination:
             region=s3.get("region", ""),
             path_style=s3.get("pathStyle", False),
             credentials_secret=s3.get("credentialsSecret", ""),
+            node_credentials=s3.get("nodeCredentials", False),
             ca_secret=s3.get("caSecret", ""),
         )
     )
@@ -138,14 +140,14 @@ def parse(resource: Manifest) -> Backup:
 
 
 def manifest(namespace: str, name: str, requested_by: str, spec: Manifest, **meta: Any) -> Manifest:
-    """An EtcdBackup that we make for another object, as in EtcdCluster/example. It has no owner: it outlives that."""
+    """An EtcdBackup that the operator creates for another object such as EtcdCluster/example, which it outlives."""
     annotations = {REQUESTED_BY: requested_by, **meta.pop("annotations", {})}
     metadata = {"namespace": namespace, "name": name, "annotations": annotations, **meta}
     return {"apiVersion": API_VERSION, "kind": "EtcdBackup", "metadata": metadata, "spec": spec}
 
 
 def _requested_by(meta: dict[str, Any]) -> str:
-    """Who asked for it: the object that it was made for, else the program that made it."""
+    """The object that it was created for, otherwise the program that created it."""
     if named := (meta.get("annotations") or {}).get(REQUESTED_BY):
         return str(named)
     makers = [entry for entry in meta.get("managedFields", []) if entry.get("manager") != "ansible-operator"]
@@ -154,7 +156,7 @@ def _requested_by(meta: dict[str, Any]) -> str:
 
 
 def ended_at(resource: Manifest) -> datetime:
-    """When an EtcdBackup that has failed did so."""
+    """When an EtcdBackup failed."""
     conditions = {each["type"]: each for each in resource.get("status", {}).get("conditions", [])}
     known = conditions.get("Failed", {}).get("lastTransitionTime") or resource["metadata"]["creationTimestamp"]
     return datetime.fromisoformat(known)

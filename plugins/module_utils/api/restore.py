@@ -1,4 +1,4 @@
-"""What a user declares about a restore: the spec of an EtcdRestore, read into types."""
+"""The spec of an EtcdRestore as a dataclass."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .backup import Destination
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Where the snapshot is, and what is known of it."""
+    """The location of a snapshot, and what is known of it."""
 
     destination: Destination
     name: str
     encryption_secret: str = ""
     sha256: str = ""
-    version: str = ""  # of the etcd that it was taken from, if that is known
-    beside: Manifest = field(default_factory=dict)  # the destination of an EtcdBackup that is to be kept there, too
+    version: str = ""  # of the etcd that it was taken from, if known
+    beside: Manifest = field(default_factory=dict)  # the destination of an EtcdBackup that is stored beside it
 
     @property
     def location(self) -> str:

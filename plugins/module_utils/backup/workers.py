@@ -40,6 +40,7 @@ def store(destination: Destination, *, read_only: bool = False) -> Parts:
     env: dict[str, Any] = {"SNAPSHOT_S3_PATH_STYLE": str(s3.path_style).lower()}
     env |= {"AWS_ENDPOINT_URL_S3": s3.endpoint} if s3.endpoint else {}
     env |= {"AWS_REGION": s3.region} if s3.region else {}
+    env |= {"SNAPSHOT_S3_NODE_CREDENTIALS": "true"} if s3.node_credentials else {}
     found = Parts()
     if s3.credentials_secret:
         for variable, key in (("AWS_ACCESS_KEY_ID", "accessKeyID"), ("AWS_SECRET_ACCESS_KEY", "secretAccessKey")):

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from ..api.cluster import Cluster
-from ..etcd.versions import of_image
 from ..etcd.errors import EtcdError
+from ..etcd.versions import of_image
 from ..etcd.view import ClusterView, look
 from ..kube import quantity
 from ..kube.client import Asked, Kube

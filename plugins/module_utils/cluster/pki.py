@@ -1,4 +1,4 @@
-"""The certificates that the operator makes: two authorities, so that a client's certificate opens no peer port."""
+"""The certificates that the operator issues: two CAs, so that a client certificate does not open the peer port."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_authority(common_name: str, now: datetime.datetime) -> Pair:
 def make_leaf(authority: Pair, subject: x509.Name, names: tuple[str, ...], now: datetime.datetime) -> Pair:
     """A certificate for a client, and for a server too when it has names."""
     key = ec.generate_private_key(ec.SECP256R1())
-    usages = [ExtendedKeyUsageOID.CLIENT_AUTH]  # a server's too: etcd's gateway is a client of its own server
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH]  # for a server too: etcd's gateway is a client of its own server
     issuer = authority.certificate
     life = min(_LEAF_LIFE, issuer.not_valid_after_utc - now)
     builder = _builder(subject, issuer.subject, key, now, life)
@@ -92,7 +92,7 @@ def leaf_secret(cluster: Cluster, role: Role, authority: Manifest, domain: str, 
 
 
 def transfer_data(name: str) -> dict[str, str]:
-    """A certificate of a CA that nobody else has, for both ends of a connection, as the data of a Secret."""
+    """A certificate of a CA of its own, for both ends of a connection, as the data of a Secret."""
     now = datetime.datetime.now(datetime.UTC)
     authority = make_authority("etcdops transfer", now)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -102,7 +102,7 @@ def transfer_data(name: str) -> dict[str, str]:
 
 
 def _subject(role: Role) -> x509.Name:
-    # With auth on, etcd's gateway refuses a certificate that has a common name, and the operator comes that way.
+    # With auth enabled, etcd's gateway refuses a certificate with a common name, and the operator uses the gateway.
     kind = NameOID.ORGANIZATION_NAME if role == "operator" else NameOID.COMMON_NAME
     return x509.Name([x509.NameAttribute(kind, f"etcd-{role}")])
 
@@ -110,7 +110,7 @@ def _subject(role: Role) -> x509.Name:
 def read_pair(secret: Manifest) -> Pair:
     key = serialization.load_pem_private_key(base64.b64decode(secret["data"]["tls.key"]), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError(f"Secret {secret['metadata']['name']} has a key of a kind that the operator does not make")
+        raise ValueError(f"Secret {secret['metadata']['name']} has a key of a type that the operator does not issue")
     return Pair(x509.load_pem_x509_certificate(base64.b64decode(secret["data"]["tls.crt"])), key)
 
 

@@ -110,8 +110,8 @@ def _take_another(s: Situation, upgrade: Upgrade) -> Plan:
 def _failed(s: Situation, upgrade: Upgrade, made: Manifest) -> Plan:
     why = made["status"].get("message", "")
     message = (
-        f"Upgrade to {s.target} blocked: the snapshot before it failed. {why} It is tried again in a minute. Name another "
-        "spec.upgrade.snapshot.destination, or set spec.upgrade.snapshot.mode to Skip."
+        f"Upgrade to {s.target} blocked: the snapshot before it failed. {why} It is tried again in a minute. Name "
+        "another spec.upgrade.snapshot.destination, or set spec.upgrade.snapshot.mode to Skip."
     )
     record = upgrade_record(upgrade)
     failed = Plan(Phase.UPGRADING, Reason.SNAPSHOT_FAILED, message, requeue=WATCHFUL, record=record)

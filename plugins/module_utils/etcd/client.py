@@ -25,12 +25,12 @@ _STALE_TOKEN = {
 _AUTH_IS_OFF = "etcdserver: authentication is not enabled"
 _NAMED_CERTIFICATE = "CommonName of client sending a request against gateway"
 
-# etcd then answers "no leader" at once, where it would otherwise wait for one until the timeout.
+# With this header etcd answers "no leader" at once instead of waiting until the timeout.
 _NEEDS_LEADER = {"Grpc-Metadata-hasleader": "true"}
 
 
 class Client:
-    """Talks with one member over one connection that is kept open. Not for two threads at once.
+    """Talks to one member over one connection that stays open. Not thread-safe.
 
     `timeout` is for a whole request in seconds, and etcd is told of it. With `user` and `password` it logs in at the
     first request; a cluster whose auth is off is talked with all the same. The `token` it then has is good for the
@@ -70,31 +70,31 @@ class Client:
     # -- reading
 
     def members(self, linearizable: bool = True) -> MemberList:
-        """The member list; not linearizable: as this member knows it, quorum or not. A learner refuses both."""
+        """The member list; not linearizable: as this member knows it, without quorum. A learner refuses both."""
         headers = _NEEDS_LEADER if linearizable else None
         return parse_member_list(self.call("cluster/member/list", {"linearizable": linearizable}, headers=headers))
 
     def status(self) -> Status:
-        """What this member says about itself, quorum or not."""
+        """What this member reports of itself; needs no quorum."""
         return parse_status(self.call("maintenance/status", {}))
 
     def cluster_version(self) -> str:
-        """The version that the members agree on, such as 3.6.0: that of the oldest. "" before they have."""
+        """The cluster version, such as 3.6.0: the lowest that a member runs. "" before the members agreed on one."""
         version = str(self.call("version", {}, method="GET").get("etcdcluster", ""))
         return version if version[:1].isdigit() else ""
 
     def alarms(self) -> tuple[Alarm, ...]:
-        """All alarms of the cluster. It goes through raft (needs quorum, costs a log entry): `status().errors` tells,
-        for nothing, whether there is any."""
+        """All alarms of the cluster. The request goes through raft: it needs quorum and costs a log entry. Whether
+        there are any is in `status().errors` at no cost."""
         answer = self.call("maintenance/alarm", {"action": "GET"}, headers=_NEEDS_LEADER)
         return tuple(Alarm(int(one.get("memberID", 0)), one.get("alarm", "NONE")) for one in answer.get("alarms", []))
 
     def health(self) -> None:
-        """A linearizable read through this member, or why there is none. A learner always refuses."""
+        """A linearizable read through this member; EtcdError when it fails. A learner always refuses."""
         try:
             self.call("kv/range", {"key": _encoded("health")}, headers=_NEEDS_LEADER)
         except EtcdError as error:
-            if error.code != PERMISSION_DENIED:  # that much was agreed upon by a quorum
+            if error.code != PERMISSION_DENIED:  # a quorum agreed on this refusal
                 raise
 
     def get(self, key: str) -> bytes | None:
@@ -107,12 +107,12 @@ class Client:
         self.call("kv/put", {"key": _encoded(key), "value": _encoded(value)})
 
     def member_add(self, peer_urls: Sequence[str], learner: bool) -> Member:
-        """The new member, with its ID and without a name: that comes when it starts."""
+        """Add a member; it has an ID, and gets its name when it starts."""
         answer = self.call("cluster/member/add", {"peerURLs": list(peer_urls), "isLearner": learner})
         return parse_member(answer["member"])
 
     def member_promote(self, member_id: int) -> MemberList:
-        """Make a learner a voter; the error's `not_in_sync` says that it must catch up first."""
+        """Make a learner a voter; the error's `not_in_sync` tells that it must catch up first."""
         return parse_member_list(self.call("cluster/member/promote", {"ID": str(member_id)}))
 
     def member_remove(self, member_id: int) -> MemberList:
@@ -124,15 +124,15 @@ class Client:
         )
 
     def move_leader(self, target_id: int) -> None:
-        """Hand leadership over. Only the leader takes this request."""
+        """Move leadership. Only the leader accepts this request."""
         self.call("maintenance/transfer-leadership", {"targetID": str(target_id)})
 
     def downgrade(self, action: Literal["VALIDATE", "ENABLE", "CANCEL"], version: str) -> None:
-        """Have etcd get ready for an older minor version, such as 3.5.0, see whether it could, or call it off."""
+        """Enable a downgrade to an older minor version such as 3.5.0, check whether it is possible, or cancel it."""
         self.call("maintenance/downgrade", {"action": action, "version": version})
 
     def defragment(self, timeout: float = 60.0) -> None:
-        """Defragment this member, which serves nobody meanwhile."""
+        """Defragment this member, which blocks its requests meanwhile."""
         self.call("maintenance/defragment", {}, timeout=timeout)
 
     def alarm_disarm(self, alarm: Alarm) -> None:
@@ -167,7 +167,7 @@ class Client:
         except EtcdError as error:
             if fresh or error.message not in _STALE_TOKEN:
                 raise
-        self._log_in(deadline)  # tokens end: by age, when the member restarts, when users or roles change
+        self._log_in(deadline)  # a token expires with age, when the member restarts, and when users or roles change
         return self._post(path, request, self._authorized(headers), deadline)
 
     def _authorized(self, headers: dict[str, str] | None) -> dict[str, str]:
@@ -193,7 +193,7 @@ class Client:
         try:
             connection = self._connected(deadline)
             left = deadline.left()
-            # etcd gives up a little before we do: its answer says more than its silence.
+            # etcd's deadline is a little shorter than ours: its answer says more than a timeout.
             headers = {**headers, "Content-Type": "application/json", "Grpc-Timeout": f"{max(1, int(left * 950))}m"}
             connection.sock.settimeout(left)
             if method == "GET":
@@ -206,13 +206,13 @@ class Client:
             OSError,
             UnicodeError,
             http.client.HTTPException,
-        ) as error:  # UnicodeError: a host name that can't be one
+        ) as error:  # UnicodeError: an invalid host name
             reason = in_words(error, self.endpoint, self._tls, greeted=self._connection is not None)
             reason = f"no answer within {deadline.seconds:g} s" if isinstance(error, TimeoutError) else reason
             self.close()
             raise Unreachable(reason, str(self.endpoint)) from error
         except BaseException:
-            self.close()  # nobody can go on with half a conversation
+            self.close()  # the connection is in an unknown state
             raise
         if response.will_close:
             self.close()
@@ -222,7 +222,7 @@ class Client:
         if self._connection is not None:
             if not _readable(self._connection.sock):
                 return self._connection
-            self.close()  # something to read where nothing was asked: the member has hung up
+            self.close()  # readable without a request: the member has closed it
         endpoint = self.endpoint
         dialled = dial(endpoint, self._tls, deadline)
         self._connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
@@ -245,7 +245,7 @@ def _answer(status: int, body: bytes, endpoint: str) -> dict[str, Any]:
         text = body[:200].decode(errors="replace").strip()
         if text.startswith(_NAMED_CERTIFICATE):
             message = (
-                "with auth on, etcd's gateway refuses client certificates that have a common name; use one without"
+                "with auth enabled, etcd's gateway refuses client certificates that have a common name; use one without"
             )
             raise EtcdError(INVALID_ARGUMENT, message, endpoint)
         hint = "is this a client URL of etcd, with its gRPC gateway enabled?"
@@ -255,7 +255,7 @@ def _answer(status: int, body: bytes, endpoint: str) -> dict[str, Any]:
     code = answer.get("code", UNKNOWN)
     message = answer.get("message") or answer.get("error") or f"answered HTTP {status}"
     if code == DEADLINE_EXCEEDED:
-        message = "the member answers, but the cluster did not agree in time; does it have quorum?"
+        message = "the member answers, but the request timed out in the cluster; does it have quorum?"
     raise EtcdError(code, message, endpoint)
 
 

@@ -17,7 +17,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a member is. The host in `url` is what its certificate must name; `address`, if given, is dialled."""
+    """A member's client URL. Its certificate must name the host in `url`; `address`, if given, is dialled instead."""
 
     url: str
     address: str | None = None
@@ -26,11 +26,11 @@ class Endpoint:
         try:
             parts = urlsplit(self.url)
             usable = parts.scheme in _DEFAULT_PORTS and parts.hostname and (parts.port is None or parts.port > 0)
-        except ValueError:  # a port that is no number, half of an IPv6 address
+        except ValueError:  # a port that is not a number, half of an IPv6 address
             usable = False
         if not usable:
             example = "https://10.0.0.1:2379"
-            raise EtcdError(INVALID_ARGUMENT, f"{self.url!r} is no endpoint; write it as a URL such as {example}")
+            raise EtcdError(INVALID_ARGUMENT, f"{self.url!r} is not an endpoint; use a URL such as {example}")
 
     def __str__(self) -> str:
         return self.url
@@ -51,7 +51,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files: the CA to trust (the system's when None), our certificate and its key. Read once, at first use."""
+    """PEM files: the trusted CA (the system's when None), the client certificate and its key. Read at first use."""
 
     ca: str | None = None
     cert: str | None = None
@@ -59,7 +59,7 @@ class Tls:
 
     @cached_property
     def context(self) -> ssl.SSLContext:
-        # Not create_default_context: from Python 3.13 on that one is stricter about CAs than etcd itself.
+        # Not create_default_context: from Python 3.13 on it is stricter about CAs than etcd.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if self.ca is None:
             context.load_default_certs()
@@ -67,14 +67,14 @@ class Tls:
             try:
                 context.load_verify_locations(cafile=self.ca)
             except OSError as error:
-                raise EtcdError(INVALID_ARGUMENT, f"the CA file {self.ca} is of no use: {_words(error)}") from error
+                raise EtcdError(INVALID_ARGUMENT, f"the CA file {self.ca} can't be used: {_words(error)}") from error
         if self.cert is not None:
             try:
-                # An empty password, or an encrypted key would have it ask on the terminal.
+                # With an empty password, an encrypted key does not cause a prompt on the terminal.
                 context.load_cert_chain(self.cert, self.key, password="")
             except (OSError, ValueError) as error:
                 what = f"the client certificate {self.cert} with the key {self.key or self.cert}"
-                raise EtcdError(INVALID_ARGUMENT, f"{what} is of no use: {_words(error)}") from error
+                raise EtcdError(INVALID_ARGUMENT, f"{what} can't be used: {_words(error)}") from error
         return context
 
 
@@ -84,12 +84,12 @@ class Deadline:
         self._ends = time.monotonic() + seconds
 
     def left(self) -> float:
-        """The seconds that are left; never 0, which a socket takes for something else."""
+        """The seconds that are left; never 0, which means non-blocking to a socket."""
         return max(0.001, self._ends - time.monotonic())
 
 
 def dial(endpoint: Endpoint, tls: Tls, deadline: Deadline) -> socket.socket:
-    """A connection to a member."""
+    """Open a connection to a member."""
     where = (endpoint.address or endpoint.host, endpoint.port)
     dialled = socket.create_connection(where, timeout=deadline.left())
     try:
@@ -104,20 +104,20 @@ def dial(endpoint: Endpoint, tls: Tls, deadline: Deadline) -> socket.socket:
 
 
 def in_words(error: Exception, endpoint: Endpoint, tls: Tls, greeted: bool) -> str:
-    """What went wrong on the wire, and what to look at; `greeted`: there was a connection."""
+    """Describe a failed connection and what to check; `greeted`: the handshake had succeeded."""
     match error:
         case ConnectionRefusedError():
-            reason = "connection refused: nothing listens there"
+            reason = "connection refused"
         case socket.gaierror() | UnicodeError():
             reason = f"the host name does not resolve ({_words(error)})"
         case ssl.SSLCertVerificationError():
             reason = f"its certificate is not trusted: {error.verify_message}"
         case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
-            reason = "it does not speak TLS; is the URL meant to begin with http://?"
+            reason = "the server does not use TLS; should the URL begin with http://?"
         case ssl.SSLError(reason=str(alert)) if "ALERT" in alert:
-            reason = f"it refused our client certificate, or the lack of one ({_words(error)})"
+            reason = f"the server refused the client certificate, or requires one ({_words(error)})"
         case ConnectionError() | ssl.SSLError() | http.client.HTTPException():
-            reason = f"it closed the connection without an answer{_hint(endpoint, tls, greeted)}"
+            reason = f"the server closed the connection without an answer{_hint(endpoint, tls, greeted)}"
         case _:
             reason = _words(error)
     return reason
@@ -125,10 +125,10 @@ def in_words(error: Exception, endpoint: Endpoint, tls: Tls, greeted: bool) -> s
 
 def _hint(endpoint: Endpoint, tls: Tls, greeted: bool) -> str:
     if not endpoint.secure:
-        return "; is the URL meant to begin with https://?"
-    if not greeted:  # not even the handshake ended well
-        return "; does it speak TLS, or is the URL meant to begin with http://?"
-    return "" if tls.cert else "; does it want a client certificate?"
+        return "; should the URL begin with https://?"
+    if not greeted:  # the TLS handshake failed
+        return "; does it use TLS, or should the URL begin with http://?"
+    return "" if tls.cert else "; does it require a client certificate?"
 
 
 def _words(error: Exception) -> str:

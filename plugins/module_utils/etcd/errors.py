@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# gRPC's codes, as far as they mean something here.
+# The gRPC codes that matter here.
 UNKNOWN = 2
 INVALID_ARGUMENT = 3
 DEADLINE_EXCEEDED = 4
@@ -23,15 +23,15 @@ _FINAL_CODES = {
     UNIMPLEMENTED,
     UNAUTHENTICATED,
 }
-# They have a final code and yet are about the member that was asked.
+# Refusals with a final code that concern only the member that was asked.
 _NOT_FOR_LEARNERS = "etcdserver: rpc not supported for learner"
-_DENIED = "auth: permission denied"  # without a code that says so: 3.5, when it streams
+_DENIED = "auth: permission denied"  # 3.5 sends it without a code when it streams
 _OF_ONE_MEMBER = {_NOT_FOR_LEARNERS, "etcdserver: not leader", "etcdserver: not capable"}
 _NOT_IN_SYNC = "etcdserver: can only promote a learner member which is in sync with leader"
 
 
 class EtcdError(Exception):
-    """etcd's refusal, with the gRPC code and message of its answer and the endpoint that gave it."""
+    """A refusal by etcd: the gRPC code and message of its answer, and the endpoint."""
 
     def __init__(self, code: int, message: str, endpoint: str = "") -> None:
         super().__init__(code, message, endpoint)
@@ -44,22 +44,22 @@ class EtcdError(Exception):
 
     @property
     def final(self) -> bool:
-        """Whether the other members would say the same."""
+        """Whether the other members would answer the same."""
         return (self.code in _FINAL_CODES and self.message not in _OF_ONE_MEMBER) or self.message == _DENIED
 
     @property
     def not_in_sync(self) -> bool:
-        """Whether a learner can't be promoted yet: worth another try in a moment."""
+        """Whether a learner is not in sync yet: the promotion may succeed later."""
         return self.message == _NOT_IN_SYNC
 
     @property
     def from_learner(self) -> bool:
-        """Whether it is a learner's, which serves next to nothing."""
+        """Whether a learner refused, which serves almost no requests."""
         return self.message == _NOT_FOR_LEARNERS
 
 
-class Unreachable(EtcdError):  # noqa: N818  it says what is, and is caught as such
-    """Nobody who can be trusted answered: the network, TLS, or a deadline."""
+class Unreachable(EtcdError):  # noqa: N818  a state, not a mistake
+    """No trusted answer: the network, TLS, or a deadline."""
 
     def __init__(self, message: str, endpoint: str = "") -> None:
         super().__init__(UNAVAILABLE, message, endpoint)

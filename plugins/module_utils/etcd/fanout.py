@@ -1,4 +1,4 @@
-"""One question to many members: all at once (`ask_all`), or one after the other until one accepts it (`on_any`)."""
+"""One request to many members: to all concurrently (`ask_all`), or to one after the other (`on_any`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 def ask_all(
     asked: Sequence[Asked], ask: Callable[[Asked], Answer], *, deadline: float = 5.0
 ) -> list[Answer | EtcdError]:
-    """Ask each one (endpoints, clients, anything) side by side; the answers come in the same order.
+    """Ask all of them concurrently; the answers come in the same order.
 
     One that refuses, or is silent when `deadline` seconds are over, has its EtcdError in place of an answer. Any other
     exception is a mistake in `ask` and is raised.
@@ -33,7 +33,7 @@ def ask_all(
     answers: list[Answer | EtcdError] = [Unreachable(f"no answer within {deadline:g} s", str(one)) for one in asked]
     ends = time.monotonic() + deadline
     for number, one in enumerate(asked):
-        # Daemons: one that hangs, in a name server's hands for example, must not keep the process from ending.
+        # Daemon threads: one that hangs, for example in a DNS lookup, must not keep the process from ending.
         threading.Thread(target=work, args=(number, one), daemon=True).start()
     for _ in asked:
         try:
@@ -47,7 +47,7 @@ def ask_all(
 
 
 def on_any(clients: Iterable[Asked], call: Callable[[Asked], Answer]) -> Answer:
-    """Put a request to one voter after the other until one takes it.
+    """Send a request to one voter after the other until one accepts it.
 
     "etcdserver: unhealthy cluster" may be one member's own view, so the others are asked too. A final refusal, or the
     last one, is raised. A change that timed out may still have been made: look at the member list before repeating it.

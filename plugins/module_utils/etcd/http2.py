@@ -1,7 +1,7 @@
-"""One gRPC call that is answered by a stream, over as much of HTTP/2 (RFC 9113) as that takes.
+"""One gRPC call with a streamed answer, over the part of HTTP/2 (RFC 9113) that it needs.
 
-etcd sends frames of 16 KiB. grpcio spends so long on each that it, not the member, set the pace of a snapshot; here a
-frame is a slice of a large buffer. (h2, which makes an object of each, was not measured.)
+etcd sends frames of 16 KiB. With grpcio, the time per frame limits the speed of a snapshot; here a frame is a slice of
+a large buffer. (h2, which makes an object of each frame, was not measured.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 _END_STREAM, _ACK, _END_HEADERS, _PADDED, _WITH_PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
 _ENABLE_PUSH, _INITIAL_WINDOW_SIZE = 2, 4
-_CALL = 1  # the only stream there is
+_CALL = 1  # the only stream
 _HEAD = struct.Struct(">BHBBI")  # of a frame: its length in two parts, kind, flags, stream
 _PREFIX = struct.Struct(">BI")  # of a gRPC message: whether it is compressed, its length
 
@@ -28,30 +28,30 @@ _LARGEST_FRAME = 1 << 14
 _LARGEST_HEADERS = 1 << 16
 _LARGEST_MESSAGE = 4 << 20
 _BUFFER = 1 << 20
-_LEAST_ROOM = 1 << 16  # for less it is not worth asking the kernel
+_LEAST_ROOM = 1 << 16  # a smaller read is not worth a system call
 _FIRST_WINDOW = (1 << 16) - 1
-# What may be on its way: enough for a quick network, and not more, for it lies in memory when the destination is slow.
+# Bytes in flight: enough for a fast network, and not more: they are held in memory when the destination is slow.
 _WINDOW = 4 << 20
 
 _CONNECTING = 10.0
-# A member that is frozen or cut off must not hold us for ever: after so many seconds of silence it is asked whether it
-# lives, after as many again it is given up. etcd refuses to be asked more often than every 5 s.
+# A member that hangs must not block for ever: after so many seconds of silence it gets a PING, after as many again the
+# call fails. etcd refuses PINGs more often than every 5 s.
 _SILENCE = 10.0
 
 Frame = tuple[int, int, int, memoryview]  # kind, flags, stream, payload
 
 
-class Violation(Exception):  # noqa: N818  it says what was done
-    """What came is not what HTTP/2 or gRPC allow."""
+class Violation(Exception):  # noqa: N818  a state, not a mistake
+    """The answer violates HTTP/2 or gRPC."""
 
 
 class Call:
-    """A call of one member. Not for two threads at once."""
+    """A call to one member. Not thread-safe."""
 
     def __init__(self, endpoint: Endpoint, tls: Tls) -> None:
         self._endpoint = endpoint
-        self._greeted = False  # whether it has said anything
-        self._tls = replace(tls)  # a context of its own: only here HTTP/2 is offered
+        self._greeted = False  # whether anything was received
+        self._tls = replace(tls)  # a context of its own: only here HTTP/2 is negotiated
         if endpoint.secure:
             self._tls.context.set_alpn_protocols(["h2"])
         try:
@@ -60,8 +60,8 @@ class Call:
             raise self._lost(error) from error
         self._socket.settimeout(_SILENCE)
         self._decoder = hpack.Decoder()
-        self._block = bytearray()  # of headers, as far as it has come
-        self._final = False  # whether it is the last one
+        self._block = bytearray()  # the header block received so far
+        self._final = False  # whether it is the last block
 
     def __enter__(self) -> Call:
         return self
@@ -70,7 +70,7 @@ class Call:
         self._socket.close()
 
     def answers(self, method: str, request: bytes, metadata: Mapping[str, str]) -> Iterator[memoryview]:
-        """Ask, and have the messages of the answer. EtcdError when the call does not end well."""
+        """Send the request and yield the messages of the answer. EtcdError when the call fails."""
         try:
             self._socket.sendall(opening(self._endpoint, method, request, metadata))
             yield from messages(self._content())
@@ -89,7 +89,7 @@ class Call:
         return Unreachable(words, str(self._endpoint))
 
     def _content(self) -> Iterator[memoryview]:
-        """What the frames of the answer carry, until its status. As much may follow as was taken."""
+        """The payload of the answer's data frames, until its status. The window is refilled as data is consumed."""
         taken = 0
         for kind, flags, stream, payload in self._frames():
             if kind == _DATA:
@@ -107,7 +107,7 @@ class Call:
                 self._control(kind, flags, stream, payload)
 
     def _frames(self) -> Iterator[Frame]:
-        """Whole frames. A payload is good until the next frame is asked for."""
+        """Whole frames. A payload is valid until the next frame is requested."""
         buffer = bytearray(_BUFFER)
         view = memoryview(buffer)
         start = end = 0
@@ -141,7 +141,7 @@ class Call:
         return received
 
     def _headers(self, kind: int, flags: int, payload: memoryview) -> bool:
-        """Take headers or a part of them; whether they said that the call has ended well."""
+        """Process a header block or a part of it; tells whether the call has succeeded."""
         if kind == _HEADERS:
             self._final = bool(flags & _END_STREAM)
             payload = unpadded(payload) if flags & _PADDED else payload
@@ -157,22 +157,22 @@ class Call:
         return self._final and bool(flags & _END_HEADERS)
 
     def _control(self, kind: int, flags: int, stream: int, payload: memoryview) -> None:
-        """Everything that is about the connection."""
+        """Process frames that concern the connection."""
         if kind == _SETTINGS and not flags & _ACK:
             self._socket.sendall(frame(_SETTINGS, _ACK, 0))
         elif kind == _PING and not flags & _ACK:
             self._socket.sendall(frame(_PING, _ACK, 0, bytes(payload)))
         elif kind == _RST_STREAM and stream == _CALL:
             (code,) = struct.unpack(">I", payload)
-            raise Unreachable(f"it broke the stream off (code {code})", str(self._endpoint))
+            raise Unreachable(f"the member reset the stream (code {code})", str(self._endpoint))
         elif kind == _GOAWAY:
             last, code = struct.unpack(">II", payload[:8])
-            if last < _CALL or code:  # else it goes down, and ends first what it has begun
+            if last < _CALL or code:  # otherwise it shuts down after this call
                 words = bytes(payload[8:]).decode(errors="replace") or f"code {code}"
-                raise Unreachable(f"it ended the connection ({words})", str(self._endpoint))
+                raise Unreachable(f"the member closed the connection ({words})", str(self._endpoint))
 
 
-# -- what is sent
+# -- sending
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -180,7 +180,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def opening(endpoint: Endpoint, method: str, request: bytes, metadata: Mapping[str, str]) -> bytes:
-    """All that we say for the call, but for what keeps it going."""
+    """All frames that start the call."""
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     headers = {
         ":method": "POST",
@@ -207,7 +207,7 @@ def _more(stream: int, size: int) -> bytes:
     return frame(_WINDOW_UPDATE, 0, stream, struct.pack(">I", size))
 
 
-# -- what is read
+# -- receiving
 
 
 def unpadded(payload: memoryview) -> memoryview:
@@ -218,7 +218,7 @@ def unpadded(payload: memoryview) -> memoryview:
 
 
 def messages(pieces: Iterable[memoryview]) -> Iterator[memoryview]:
-    """gRPC's messages, put together from pieces that may be cut anywhere. One is good until the next is asked for."""
+    """gRPC messages, joined from pieces of any size. One is valid until the next is requested."""
     prefix, buffer, message, filled = bytearray(), bytearray(), memoryview(b""), 0
     for piece in pieces:
         start = 0
@@ -253,7 +253,7 @@ def _size(prefix: bytearray) -> int:
 
 
 def refused(headers: Mapping[str, str], final: bool, endpoint: str) -> EtcdError | None:
-    """Why the call failed, if its headers or trailers say so."""
+    """Why the call failed, by its headers or trailers; None when it did not."""
     http, status = headers.get(":status", "200"), headers.get("grpc-status")
     if http != "200":
         return EtcdError(UNKNOWN, f"answered HTTP {http}; is this a client URL of etcd?", endpoint)

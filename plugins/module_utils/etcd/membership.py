@@ -1,4 +1,4 @@
-"""Which change of membership brings about what is wanted, and which one would cost the cluster its quorum. No I/O."""
+"""Which change of membership is needed, and whether it would cost the cluster its quorum. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .types import Member
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user asks for. A member is meant by any of `id`, `name` and `peer_urls`; all that are given must fit."""
+    """The desired state of one member, identified by `id`, `name` or `peer_urls`; all that are given must match."""
 
     state: str  # present, absent, promoted
     id: int | None = None
@@ -23,7 +23,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Change:
-    """One request to etcd. `member` is as it is before; of one to be added, as it will be, with the ID 0."""
+    """One request to etcd. `member` is the member before the change; one that is added has the ID 0."""
 
     action: str  # add, update, promote, remove
     member: Member
@@ -35,7 +35,7 @@ def quorum(voters: int) -> int:
 
 
 def member_id(text: str | None) -> int | None:
-    """An ID as users write it."""
+    """Parse an ID as etcdctl prints it."""
     try:
         return int(text, 16) if text else None
     except ValueError:
@@ -44,7 +44,7 @@ def member_id(text: str | None) -> int | None:
 
 
 def find(wanted: Wanted, members: Sequence[Member]) -> Member | None:
-    """The member that is meant. EtcdError when what is given fits more than one, or contradicts itself."""
+    """The member that `wanted` identifies. EtcdError when it matches several, or contradicts itself."""
     by_id = [member for member in members if member.id == wanted.id]
     by_name = [member for member in members if wanted.name and member.name == wanted.name]
     by_urls = [member for member in members if set(member.peer_urls) & set(wanted.peer_urls)]
@@ -56,12 +56,12 @@ def find(wanted: Wanted, members: Sequence[Member]) -> Member | None:
         chosen = by_urls
     if len(chosen) > 1:
         which = ", ".join(f"{member.id:x}" for member in chosen)
-        raise EtcdError(INVALID_ARGUMENT, f"several members fit ({which}); name one by its id")
+        raise EtcdError(INVALID_ARGUMENT, f"several members match ({which}); use an id")
     found = chosen[0] if chosen else None
     if found is not None and wanted.name and found.name not in (wanted.name, ""):
         raise EtcdError(
             INVALID_ARGUMENT,
-            f"{display_name(found)} is meant by its id or peer_urls, but not by the name {wanted.name}",
+            f"{display_name(found)} matches the id or peer_urls, but not the name {wanted.name}",
         )
     for other in by_urls:
         if other != found:
@@ -71,7 +71,7 @@ def find(wanted: Wanted, members: Sequence[Member]) -> Member | None:
 
 
 def decide(wanted: Wanted, members: Sequence[Member], healthy: Collection[int]) -> Change | None:
-    """The change to make, or None when all is as wanted. EtcdError for what can't be done or must not be."""
+    """The change to make; None when none is needed. EtcdError for what is impossible or unsafe."""
     found = find(wanted, members)
     change = {"present": _present, "absent": _absent, "promoted": _promoted}[wanted.state](wanted, found)
     if change is not None and not wanted.force:
@@ -80,7 +80,7 @@ def decide(wanted: Wanted, members: Sequence[Member], healthy: Collection[int]) 
 
 
 def applied(change: Change | None, members: Sequence[Member]) -> tuple[Member, ...]:
-    """The members as they will be."""
+    """The members after a change."""
     if change is None:
         return tuple(members)
     if change.action == "add":
@@ -125,7 +125,7 @@ def _promoted(wanted: Wanted, found: Member | None) -> Change | None:
 
 
 def _keep_quorum(change: Change, members: Sequence[Member], healthy: Collection[int]) -> None:
-    """Refuse what leaves fewer healthy voters than a quorum of the voters there will be."""
+    """Refuse a change after which fewer voters than a quorum would be healthy."""
     before = [member for member in members if not member.is_learner]
     after = [member for member in applied(change, members) if not member.is_learner]
     if {member.id for member in after} == {member.id for member in before}:
@@ -139,15 +139,15 @@ def _keep_quorum(change: Change, members: Sequence[Member], healthy: Collection[
     )
     match change.action:
         case "remove" if not after:
-            doing, advice = f"removing {name}", "it is the only voter: to end the cluster, stop it"
+            doing, advice = f"removing {name}", "it is the only voter; to end the cluster, stop it"
         case "remove":
-            doing, advice = f"removing {name}", f"bring back or remove what is down first: {ill}"
+            doing, advice = f"removing {name}", f"bring back or remove unhealthy members first: {ill}"
         case "add":
             doing = "adding a voter, which counts before it has started,"
             advice = "add it with learner=true and promote it once it has caught up"
         case _:
             doing = f"promoting {name}"
-            advice = f"see to it that it runs and that nobody else is down ({ill or 'nobody is'})"
+            advice = f"check that it runs and that the other voters are healthy (unhealthy: {ill or 'none'})"
     raise EtcdError(
         FAILED_PRECONDITION,
         f"{doing} would leave {len(well)} healthy of {len(after)} voters where {quorum(len(after))} are needed, and "
@@ -156,5 +156,5 @@ def _keep_quorum(change: Change, members: Sequence[Member], healthy: Collection[
 
 
 def display_name(member: Member) -> str:
-    """What to call a member; one that has not started yet has no name."""
+    """The name of a member for messages; one that has not started yet has none."""
     return member.name or f"{member.id:x} ({', '.join(member.peer_urls)})"

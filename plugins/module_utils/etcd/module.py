@@ -1,4 +1,4 @@
-"""What the modules for etcd have in common: how to reach it, and what a failure looks like."""
+"""What the public etcd modules share: the connection options, and how a failure is returned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONNECTION = {
     "endpoints": {"type": "list", "elements": "str", "default": ["http://127.0.0.1:2379"]},
     "ca_cert": {"type": "path"},
     "client_cert": {"type": "path"},
-    "client_key": {"type": "path", "no_log": False},  # a path is no secret
+    "client_key": {"type": "path", "no_log": False},  # a path is not a secret
     "username": {"type": "str"},
     "password": {"type": "str", "no_log": True},
     "timeout": {"type": "float", "default": 5.0},
@@ -37,7 +37,7 @@ def make_module(options: dict[str, Any], **settings: Any) -> AnsibleModule:
 
 
 def run(module: AnsibleModule, work: Callable[[Connection], Result]) -> None:
-    """Do the work of a module and end it, well or with what etcd said."""
+    """Do the work of a module and end it, with its result or with etcd's refusal."""
     connection = None
     try:
         connection = connection_of(module.params)
@@ -64,9 +64,9 @@ def member_result(member: Member) -> Result:
 def connection_of(params: dict[str, Any]) -> Connection:
     """The connection that a module's options describe."""
     if not params["endpoints"]:
-        raise EtcdError(INVALID_ARGUMENT, "endpoints is empty; name at least one client URL of the cluster")
+        raise EtcdError(INVALID_ARGUMENT, "endpoints is empty; give at least one client URL of the cluster")
     if params["timeout"] <= 0:
         raise EtcdError(INVALID_ARGUMENT, f"timeout is {params['timeout']:g}; it must be more than 0 seconds")
     tls = Tls(params["ca_cert"], params["client_cert"], params["client_key"])
-    _ = tls.context  # a file that is of no use is said once, not per endpoint
+    _ = tls.context  # an unusable file is reported once, not per endpoint
     return Connection(tls, params["timeout"], params["username"], params["password"])

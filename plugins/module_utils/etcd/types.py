@@ -1,4 +1,4 @@
-"""What etcd says of its members, as plain values, and how its JSON answers are parsed."""
+"""Members, status and alarms as etcd reports them, and how its JSON answers are parsed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Member:
-    """As in the member list. `name` and `client_urls` are empty until the member has started once."""
+    """An entry of the member list. `name` and `client_urls` are empty until the member has started once."""
 
     id: int
     name: str
@@ -25,7 +25,7 @@ class MemberList:
 
 @dataclass(frozen=True)
 class Status:
-    """What one member says about itself. `leader_id` is 0 when it knows none; `storage_version` is empty in 3.5."""
+    """What one member reports of itself. `leader_id` is 0 when it knows none; `storage_version` is empty in 3.5."""
 
     member_id: int
     cluster_id: int
@@ -40,7 +40,7 @@ class Status:
     db_size_in_use: int
     is_learner: bool
     errors: tuple[str, ...]
-    downgrade: str = ""  # the version that a downgrade which is enabled goes to; not told by 3.5
+    downgrade: str = ""  # the target of a pending downgrade; 3.5 does not report it
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which version of etcd can become which, and why not, as etcd's maintainers say; what options are called in each.
+"""The upgrade paths that etcd's maintainers support, and the names of options in each version.
 
 Pure, and data where it can be.
 """
@@ -24,25 +24,25 @@ class Version:
         return f"{self.major}.{self.minor}"
 
 
-# What every member must run at least before it goes to this minor version, and why.
+# The version that every member must run at least before an upgrade to this minor version, and why.
 _BEFORE = {
     6: (
         Version(3, 5, 26),
-        "earlier ones leave removed members in the store that 3.6 trusts, so that these come back; before 3.5.20 even "
-        "promoted members turn into learners again",
+        "earlier ones keep removed members in the store that 3.6 uses, so that they come back; before 3.5.20 promoted "
+        "members become learners again",
     ),
-    7: (Version(3, 6, 11), "earlier ones may not get along with 3.7 in one cluster"),
+    7: (Version(3, 6, 11), "earlier ones may not work with 3.7 in one cluster"),
 }
 
-# A minor version that can't read what another one has left in its log, and why.
-_LOG = {7: (5, "3.7 has no v2 store any more, and ends when it replays what 3.5 wrote for it")}
+# A minor version that can't read the log entries of another one, and why.
+_LOG = {7: (5, "3.7 has no v2 store and exits when it replays what 3.5 wrote for it")}
 
 _NEWS = {
     6: "feature gates, and downgrades through etcd's own API",
     7: "the feature gates FastLeaseKeepAlive and PriorityRequest; the v2 store and the experimental- options are gone",
 }
 
-# Options that are called experimental-… up to 3.5. 3.6 knows both names, 3.7 the short one only.
+# Options that are named experimental-… up to 3.5. 3.6 accepts both names, 3.7 only the short one.
 RENAMED = frozenset(
     {
         "bootstrap-defrag-threshold-megabytes",
@@ -59,7 +59,7 @@ RENAMED = frozenset(
         "watch-progress-notify-interval",
     }
 )
-# Switches of 3.5 that are feature gates from 3.6 on.
+# Flags of 3.5 that are feature gates from 3.6 on.
 GATES = {
     "experimental-compact-hash-check-enabled": "CompactHashCheck",
     "experimental-enable-lease-checkpoint": "LeaseCheckpoint",
@@ -76,7 +76,7 @@ def parse(text: str) -> Version:
     """From 3.6.16, 3.6, or 3.7.0-rc.1."""
     found = re.match(r"^v?(\d+)\.(\d+)(?:\.(\d+))?", text)
     if not found:
-        raise ValueError(f"{text!r} is no version of etcd")
+        raise ValueError(f"{text!r} is not an etcd version")
     return Version(int(found[1]), int(found[2]), int(found[3] or 0))
 
 
@@ -87,12 +87,12 @@ def of_image(image: str) -> str:
 
 
 def news(version: str) -> str:
-    """What a minor version brings, in a line."""
+    """What is new in a minor version, in a line."""
     return _NEWS.get(parse(version).minor, "")
 
 
 def drops_log_of(running: Collection[str], target: str) -> str:
-    """The minor version whose entries must be out of the members' logs before they can go there; "" for none."""
+    """The minor version whose entries the members must drop from their logs before they move; "" for none."""
     goal = parse(target)
     found = _LOG.get(goal.minor)
     if found is None or all(parse(version).minor >= goal.minor for version in running):
@@ -127,7 +127,7 @@ def refusal(
 
 
 def _may_return(goal: Version, versions: list[Version], cluster_version: str, *, silent: bool) -> bool:
-    """Has somebody not moved yet?"""
+    """Whether a member has not moved yet, so that the rest can go back."""
     oldest, newest = versions[0], versions[-1]
     reached = parse(cluster_version).minor if cluster_version else oldest.minor
     left = oldest.minor <= goal.minor if goal.minor < newest.minor else oldest.patch <= goal.patch
@@ -148,14 +148,14 @@ def _too_far(goal: Version, versions: list[Version]) -> str:
 
 
 def downgrade_to(running: Collection[str], target: str, cluster_version: str) -> str:
-    """The minor version that etcd must be told of before members can go back to it; "" when it needs not be told."""
+    """The minor version that a downgrade must be enabled for before members go back to it; "" when it is not needed."""
     goal = parse(target)
     reached = parse(cluster_version).minor if cluster_version else min((parse(v).minor for v in running), default=0)
     return goal.series if reached > goal.minor else ""
 
 
 def renamed(options: Mapping[str, str], version: str) -> dict[str, str]:
-    """Options by the names that they have in this version. What it does not know yet is left out."""
+    """Options by their names in this version. Options that it does not know are left out."""
     if parse(version).minor >= 6:
         return _by_short_names(options)
     named = {name: value for name, value in options.items() if name not in RENAMED | _SINCE_3_6}

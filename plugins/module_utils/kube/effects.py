@@ -33,21 +33,22 @@ def delete_refs(
     named = {ref["name"]: ref["uid"] for ref in refs}
     found = chain.from_iterable(api.read([replace(asked, name=name) for name in named]))
     same = [each for each in found if each["metadata"]["uid"] == named[each["metadata"]["name"]]]
-    return _delete(api, same, how, dry_run=dry_run)
+    return _delete(api, [(asked.kind, each) for each in same], how, dry_run=dry_run)
 
 
 def delete_found(api: Kube, asked: Sequence[Asked], how: How = "", *, dry_run: bool = False) -> list[str]:
     """Delete whatever is found by name or selector; returns the names of those deleted."""
-    return _delete(api, list(chain.from_iterable(api.read(asked))), how, dry_run=dry_run)
+    answers = zip(asked, api.read(asked), strict=True)
+    return _delete(api, [(one.kind, each) for one, found in answers for each in found], how, dry_run=dry_run)
 
 
-def _delete(api: Kube, found: Sequence[Manifest], how: How, *, dry_run: bool) -> list[str]:
+def _delete(api: Kube, found: Sequence[tuple[str, Manifest]], how: How, *, dry_run: bool) -> list[str]:
     deleted = []
-    for manifest in found:
+    for kind, manifest in found:  # an item of a list has no kind of its own
         meta = manifest["metadata"]
         if "deletionTimestamp" in meta and how != "force":
             continue
-        if dry_run or api.delete(manifest["kind"], meta["namespace"], meta["name"], meta["uid"], how):
+        if dry_run or api.delete(kind, meta["namespace"], meta["name"], meta["uid"], how):
             deleted.append(meta["name"])
     return deleted
 

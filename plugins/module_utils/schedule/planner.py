@@ -21,6 +21,8 @@ from .retention import Kept, to_delete
 
 def plan(schedule: Schedule, observed: Observation, before: dict[str, Any]) -> Plan:
     """The next action; `before` is the status so far."""
+    if schedule.deleting:
+        return Plan(Phase.SUSPENDED, Reason.GONE, "The EtcdBackupSchedule is being deleted.", requeue=SETTLED)
     noted = datetime.fromisoformat(before["lastScheduleTime"]) if "lastScheduleTime" in before else schedule.created
     since = max(noted, observed.now - schedule.deadline - schedule.jitter)  # what was due before is too late to start
     try:

@@ -1,6 +1,6 @@
-"""Snapshots as they are stored: plain, compressed (zstd), encrypted (age), or both. The content says which it is.
+"""Encode and decode stored snapshots: plain, compressed (zstd), encrypted (age), or both. The content tells which.
 
-Both are common formats with programs of their own: `age --decrypt -i KEY FILE | zstd -d` works without us.
+Both are common formats: `age --decrypt -i KEY FILE | zstd -d` reads them without etcdops.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
+
+from .errors import StoreError
 
 _PIECE = 1 << 20
 _AGE = b"age-encryption.org/"
@@ -19,40 +21,28 @@ _DIGEST = hashlib.sha256().digest_size
 _SECTOR = 512
 
 
-class StoreError(Exception):
-    """What is wrong with a stored snapshot, or with the place for it, in plain words."""
-
-
-class UnsureError(StoreError):
-    """It failed, and yet it may be there."""
-
-
-class BrokenError(StoreError):
-    """What was sent in one request did not arrive; in parts it may."""
-
-
 class Reader(Protocol):
     def read(self, limit: int = ..., /) -> bytes: ...
 
 
-class Filler(Reader, Protocol):
-    """A reader that has no need of fresh memory for every piece: the kernel takes longer for that than for the data."""
+class BufferReader(Reader, Protocol):
+    """A reader that fills the caller's buffer: fresh memory for every piece would cost more than the data."""
 
     def readinto(self, buffer: memoryview, /) -> int: ...
 
 
 class Writer(Protocol):
-    """What is written is not kept: who writes may use the memory again."""
+    """A target that keeps no reference to the data: the caller may reuse its buffer."""
 
     def write(self, data: bytes | memoryview, /) -> int: ...
 
 
-def encode(source: Filler, target: Writer, *, compress: bool, recipients: Sequence[str]) -> None:
-    """Copy a snapshot into its stored form; `recipients` are age's public keys."""
+def encode(source: BufferReader, target: Writer, *, compress: bool, recipients: Sequence[str]) -> None:
+    """Copy a snapshot into its stored form; `recipients` are age public keys."""
     if compress:
-        import zstandard  # noqa: PLC0415  only when needed, as all here
+        import zstandard  # noqa: PLC0415  imported when needed, as all formats
 
-        plain: Any = source  # it needs no more than read()
+        plain: Any = source  # only read() is used
         source = zstandard.ZstdCompressor(level=1).stream_reader(plain)
     if recipients:
         import pyrage  # noqa: PLC0415
@@ -60,14 +50,14 @@ def encode(source: Filler, target: Writer, *, compress: bool, recipients: Sequen
         try:
             keys = [pyrage.x25519.Recipient.from_str(each) for each in recipients]
         except pyrage.RecipientError as error:
-            raise StoreError(f"a recipient for encryption is no age public key (age1…): {error}") from error
+            raise StoreError(f"a recipient for encryption is not an age public key (age1…): {error}") from error
         pyrage.encrypt_io(source, _Flushing(target), keys)
     else:
-        _pour(source, target)
+        _copy_ahead(source, target)
 
 
 def decode(source: Reader, target: Writer, identities: Sequence[str]) -> None:
-    """Copy a stored snapshot into its plain form. StoreError when it is damaged, cut short, or no snapshot at all."""
+    """Copy a stored snapshot into its plain form. StoreError when it is damaged, truncated, or not a snapshot."""
     plain = _Plain(target)
     peeked = _Peeked(source)
     if peeked.head.startswith(_AGE):
@@ -78,21 +68,21 @@ def decode(source: Reader, target: Writer, identities: Sequence[str]) -> None:
 
 
 def recipients_of(identities: Sequence[str]) -> list[str]:
-    """The public keys that belong to private ones."""
+    """The public keys of private keys."""
     import pyrage  # noqa: PLC0415
 
     return [str(each.to_public()) for each in _identities(pyrage, identities)]
 
 
-def _pour(source: Filler, target: Writer) -> None:
-    """Copy, and read the next piece while one is written."""
-    here, there = (memoryview(bytearray(_PIECE)) for _ in range(2))
+def _copy_ahead(source: BufferReader, target: Writer) -> None:
+    """Copy, reading the next piece while one is written."""
+    filling, full = (memoryview(bytearray(_PIECE)) for _ in range(2))
     with ThreadPoolExecutor(1) as ahead:
-        reading = ahead.submit(source.readinto, here)
+        reading = ahead.submit(source.readinto, filling)
         while size := reading.result():
-            here, there = there, here
-            reading = ahead.submit(source.readinto, here)
-            target.write(there[:size])
+            filling, full = full, filling
+            reading = ahead.submit(source.readinto, filling)
+            target.write(full[:size])
 
 
 def copy(source: Reader, target: Writer) -> None:
@@ -104,27 +94,27 @@ def _decrypt(source: Reader, target: Writer, identities: Sequence[str]) -> None:
     import pyrage  # noqa: PLC0415
 
     if not identities:
-        raise StoreError("the snapshot is encrypted and no key was given")
+        raise StoreError("the snapshot is encrypted, and no key was given")
     keys = _identities(pyrage, identities)
     try:
         pyrage.decrypt_io(source, _Flushing(target), keys)
     except pyrage.DecryptError as error:
         raise StoreError(f"the snapshot can't be decrypted: {error}; is the key the right one?") from error
     except OSError as error:
-        if error.errno is not None:  # the disk's, not the format's
+        if error.errno is not None:  # an error of the disk, not of the format
             raise
-        raise StoreError(f"the encrypted snapshot is damaged or cut short: {error}") from error
+        raise StoreError(f"the encrypted snapshot is damaged or truncated: {error}") from error
 
 
 def _identities(pyrage: Any, identities: Sequence[str]) -> list[Any]:
     try:
         return [pyrage.x25519.Identity.from_str(each) for each in identities]
     except pyrage.IdentityError as error:
-        raise StoreError(f"the key for encryption is no age identity (AGE-SECRET-KEY-1…): {error}") from error
+        raise StoreError(f"the key for encryption is not an age identity (AGE-SECRET-KEY-1…): {error}") from error
 
 
 class _Peeked:
-    """A reader whose first bytes were looked at."""
+    """A reader whose first bytes are known."""
 
     def __init__(self, source: Reader) -> None:
         self._source = source
@@ -141,12 +131,12 @@ class _Peeked:
 
 
 class _Plain:
-    """Takes a snapshot, compressed or not, and passes it on plain, holding it against the hash that it ends in."""
+    """Takes a snapshot, compressed or not, passes it on plain, and verifies the hash at its end."""
 
     def __init__(self, target: Writer) -> None:
         self._checked = _Checked(target)
         self._head = b""
-        self._next: Writer | None = None  # known when the first bytes are
+        self._next: Writer | None = None  # set when the first bytes are known
 
     def write(self, data: bytes | memoryview) -> int:
         if self._next is None:
@@ -160,7 +150,7 @@ class _Plain:
 
     def end(self) -> None:
         if self._next is None:
-            raise StoreError(f"this is no etcd snapshot: it has {len(self._head)} bytes")
+            raise StoreError(f"not an etcd snapshot: it has {len(self._head)} bytes")
         self._checked.end()
 
     def _begin(self) -> Writer:
@@ -168,8 +158,8 @@ class _Plain:
             return self._checked
         import zstandard  # noqa: PLC0415
 
-        # It hands on small pieces, however much a few bytes unfold to.
-        checked: Any = self._checked  # it needs no more than write()
+        # It writes small pieces, even when a few bytes decompress to gigabytes.
+        checked: Any = self._checked  # only write() is used
         return zstandard.ZstdDecompressor().stream_writer(checked, closefd=False)
 
     @staticmethod
@@ -186,17 +176,17 @@ class _Plain:
 
 
 class _Checked:
-    """Passes a plain snapshot on, and knows at its end whether it was whole."""
+    """Passes a plain snapshot on, and knows at its end whether it is complete and undamaged."""
 
     def __init__(self, target: Writer) -> None:
         self._target = target
         self._hash = hashlib.sha256()
-        self._held = b""  # may be the trailer
+        self._held = b""  # possibly the hash at the end
         self._size = 0
 
     def write(self, data: bytes | memoryview) -> int:
         if self._size == 0 and data[16:20] != _BOLT:
-            raise StoreError("this is no etcd snapshot: neither a database of etcd nor one compressed or encrypted")
+            raise StoreError("not an etcd snapshot: neither an etcd database nor a compressed or encrypted one")
         self._size += len(data)
         self._target.write(data)
         joined = self._held + data
@@ -206,16 +196,16 @@ class _Checked:
 
     def end(self) -> None:
         if self._size % _SECTOR != _DIGEST:
-            raise StoreError(f"the snapshot is cut short: {self._size} bytes are not whole pages and a hash")
+            raise StoreError(f"the snapshot is truncated: {self._size} bytes are not whole pages and a hash")
         if self._held != self._hash.digest():
             raise StoreError("the snapshot is damaged: its content does not match the sha256 at its end")
 
 
 class _Flushing:
-    """pyrage wants a file that can be flushed."""
+    """A writer with the flush() that pyrage calls."""
 
     def __init__(self, target: Writer) -> None:
         self.write = target.write
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""

@@ -1,4 +1,4 @@
-"""Bringing a stored snapshot back: read, held against its hashes, decrypted, decompressed, into a plain file."""
+"""Fetch a stored snapshot: read, verify, decrypt and decompress it into a plain file."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from . import codec, store
-from . import transfer as serve
+from . import codec, store, transfer
+from .errors import StoreError
+from .hashing import HashedReader
+from .location import location
 from .s3 import Settings
 
 
 def fetch(
     source: str, target: Path, settings: Settings, identities: Sequence[str] = (), sha256: str | None = None
 ) -> dict[str, Any]:
-    """Write the plain snapshot to `target`, over what is there. StoreError, and nothing left, when it is not sound."""
+    """Write the plain snapshot to `target`, replacing what is there. StoreError, and no file, when it is unusable."""
     try:
         with _reading(source, settings) as stored, target.open("wb") as file:
-            hashed = store.HashedReader(stored)
+            hashed = HashedReader(stored)
             codec.decode(hashed, file, identities)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
         if sha256 and hashed.sha256 != sha256:
-            raise codec.StoreError(
-                f"{source} is not what was stored: its sha256 is {hashed.sha256}, and {sha256} was written"
-            )
+            raise StoreError(f"{source} is not what was stored: its sha256 is {hashed.sha256}, expected {sha256}")
     except OSError as error:
         target.unlink(missing_ok=True)
         if error.errno == errno.ENOSPC:
-            raise codec.StoreError(f"there is no room left for the snapshot in {target.parent}") from error
-        raise codec.StoreError(f"{source} can't be brought to {target}: {error.strerror or error}") from error
+            raise StoreError(f"there is no room left for the snapshot in {target.parent}; free space") from error
+        raise StoreError(f"{source} can't be copied to {target}: {error.strerror or error}") from error
     except BaseException:
         target.unlink(missing_ok=True)
         raise
@@ -42,5 +42,5 @@ def fetch(
 
 def _reading(source: str, settings: Settings) -> AbstractContextManager[codec.Reader]:
     if source.startswith("https://"):
-        return serve.reading(source)
-    return store.reading(store.location(source), settings)
+        return transfer.reading(source)
+    return store.reading(location(source), settings)

@@ -1,4 +1,4 @@
-"""What the modules that keep and fetch snapshots have in common."""
+"""What the modules that store, fetch and restore snapshots share: options, etcdutl, reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule, env_fallback
 
 from ..etcd.module import Result
-from .codec import StoreError, UnsureError
+from .errors import StoreError, UnsureError
 from .s3 import Settings
 
 # Documented in plugins/doc_fragments/snapshot.py.
@@ -22,6 +22,11 @@ OPTIONS: dict[str, Any] = {
     "s3_ca_cert": {"type": "path", "fallback": (env_fallback, ["AWS_CA_BUNDLE"])},
     "s3_access_key": {"type": "str", "no_log": True, "fallback": (env_fallback, ["AWS_ACCESS_KEY_ID"])},
     "s3_secret_key": {"type": "str", "no_log": True, "fallback": (env_fallback, ["AWS_SECRET_ACCESS_KEY"])},
+    "s3_node_credentials": {
+        "type": "bool",
+        "default": False,
+        "fallback": (env_fallback, ["SNAPSHOT_S3_NODE_CREDENTIALS"]),
+    },
     "report": {"type": "path"},
 }
 FETCH_OPTIONS: dict[str, Any] = {"sha256": {"type": "str"}, "identity_file": {"type": "path"}}
@@ -36,11 +41,12 @@ def s3_settings(params: dict[str, Any]) -> Settings:
         ca=params["s3_ca_cert"],
         access_key=params["s3_access_key"],
         secret_key=params["s3_secret_key"],
+        node_credentials=params["s3_node_credentials"],
     )
 
 
 def keys_in(path: str | None, what: str) -> list[str]:
-    """The lines of a file of age's keys; comments are left out."""
+    """The keys in a file of age keys, one in a line; comments are skipped."""
     if not path:
         return []
     try:
@@ -49,31 +55,31 @@ def keys_in(path: str | None, what: str) -> list[str]:
         raise StoreError(f"the file with {what}, {path}, can't be read: {error}") from error
     found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     if not found:
-        raise StoreError(f"{path} holds no {what}")
+        raise StoreError(f"{path} has no {what}")
     return found
 
 
 def snapshot_status(etcdutl: str, path: str) -> Result:
-    """What `etcdutl snapshot status` says of a plain snapshot."""
+    """The result of `etcdutl snapshot status` for a plain snapshot."""
     code, output, errors = _run([etcdutl, "snapshot", "status", path, "--write-out=json"])
     if code != 0:
-        raise StoreError(f"etcdutl does not take the snapshot: {last_words(errors or output)}")
+        raise StoreError(f"etcdutl refuses the snapshot: {last_line(errors or output)}")
     return status_result(output)
 
 
 def status_result(output: str) -> Result:
-    """What `etcdutl snapshot status --write-out=json` said, as modules return it."""
-    said = json.loads(output)
+    """The output of `etcdutl snapshot status --write-out=json`, as modules return it."""
+    status = json.loads(output)
     return {
-        "hash": f"{said['hash']:x}",
-        "revision": said["revision"],
-        "total_keys": said["totalKey"],
-        "storage_version": said.get("version", ""),
+        "hash": f"{status['hash']:x}",
+        "revision": status["revision"],
+        "total_keys": status["totalKey"],
+        "storage_version": status.get("version", ""),
     }
 
 
 def restore_command(etcdutl: str, snapshot: str, options: dict[str, Any]) -> list[str]:
-    """How etcdutl makes a member's data from a snapshot."""
+    """The command that makes a member's data from a snapshot."""
     flags = [f"--{name}={value}" for name, value in options.items()]
     return [etcdutl, "snapshot", "restore", snapshot, *flags]
 
@@ -81,23 +87,23 @@ def restore_command(etcdutl: str, snapshot: str, options: dict[str, Any]) -> lis
 def run_etcdutl(command: Sequence[str]) -> None:
     code, output, errors = _run(command)
     if code != 0:
-        raise StoreError(f"etcdutl could not restore: {last_words(errors or output)}")
+        raise StoreError(f"etcdutl could not restore: {last_line(errors or output)}")
 
 
-def last_words(text: str) -> str:
-    """The last line of a program's output, which says why it ended."""
+def last_line(text: str) -> str:
+    """The last line of a program's output, which usually says why it failed."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1][:500] if lines else "it said nothing"
+    return lines[-1][:500] if lines else "it printed nothing"
 
 
 def end(module: AnsibleModule, work: Callable[[], Result], errors: tuple[type[Exception], ...]) -> None:
-    """Do the work, write the report, and end the module."""
+    """Do the work, write the report, and exit the module."""
     try:
         result = work()
     except errors as error:
         _report(module, {"error": str(error)[:_REPORT_LIMIT], "unsure": isinstance(error, UnsureError)})
         module.fail_json(msg=str(error))
-    except Exception as error:  # a mistake of ours, but it must not go unsaid
+    except Exception as error:  # a bug, but the Job's report must show it
         _report(module, {"error": f"{type(error).__name__}: {error}"[:_REPORT_LIMIT]})
         raise
     _report(module, result)

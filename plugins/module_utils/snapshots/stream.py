@@ -1,7 +1,7 @@
-"""A snapshot of one member, as a stream over gRPC.
+"""Stream a snapshot from one member over gRPC.
 
-The JSON gateway has the same call, but base64 inside JSON makes it three times slower. One call needs no generated
-code: a request is empty, an answer has two fields that matter.
+The JSON gateway has the same call, but base64 inside JSON makes it three times slower. The call needs no generated
+code: the request is empty, and two fields of a response are used.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from ..etcd.errors import UNAVAILABLE, EtcdError
 from ..etcd.http2 import Call
 
 _METHOD = "/etcdserverpb.Maintenance/Snapshot"
-_SIZED = 2  # the wire type of protobuf for what comes with its size
+_SIZED = 2  # protobuf's wire type for length-delimited fields
 _REMAINING, _BLOB = 2 << 3, 3 << 3 | _SIZED  # fields of SnapshotResponse
 _DIGEST = hashlib.sha256().digest_size  # a snapshot ends in the sha256 of what precedes it
 
 
 class Stream:
-    """Reads a snapshot, as `etcdctl snapshot save` would write it, and checks its hash at the end."""
+    """Reads a snapshot, as `etcdctl snapshot save` would write it, and verifies its hash at the end."""
 
     def __init__(self, blobs: Iterator[tuple[int, memoryview]], endpoint: str) -> None:
         self._blobs = blobs
         self._endpoint = endpoint
         self._hash = hashlib.sha256()
-        self._blob = memoryview(b"")  # what is left of the last one
+        self._blob = memoryview(b"")  # what is left of the last response
         self._trailer = b""
-        self._database = -1  # size without the trailer; the first answer tells
-        self.size = 0  # what was read so far
+        self._database = -1  # size without the trailer, known from the first response
+        self.size = 0  # bytes read so far
 
     @property
     def length(self) -> int:
-        """What there is to read in all, as etcd says at the start."""
+        """How many bytes there are to read in all, as etcd says at the start."""
         if not self._more():
-            raise EtcdError(UNAVAILABLE, "there is nothing in the snapshot", self._endpoint)
+            raise EtcdError(UNAVAILABLE, "the snapshot is empty", self._endpoint)
         return self._database + _DIGEST
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fill a buffer as far as there is something; 0 at the end of a snapshot that is whole."""
+        """Fill a buffer as far as there is data; 0 at the end of a complete snapshot."""
         filled = 0
         while filled < len(buffer) and self._more():
             piece = self._blob[: len(buffer) - filled]
@@ -48,21 +48,21 @@ class Stream:
             self._blob = self._blob[len(piece) :]
             filled += len(piece)
         left = max(0, self._database - self.size)
-        self._hash.update(buffer[: min(left, filled)])  # at once: in small pieces it takes longer
+        self._hash.update(buffer[: min(left, filled)])  # in one call: small pieces take longer
         self._trailer += buffer[min(left, filled) : filled]
         self.size += filled
         if not filled and (self.size != self._database + _DIGEST or self._trailer != self._hash.digest()):
-            raise EtcdError(UNAVAILABLE, "the snapshot ended early or was damaged on its way", self._endpoint)
+            raise EtcdError(UNAVAILABLE, "the snapshot ended early or was damaged in transit", self._endpoint)
         return filled
 
     def read(self, limit: int = 1 << 20) -> bytes:
-        """The same for those who have no buffer."""
+        """Read up to `limit` bytes, for callers without a buffer."""
         buffer = memoryview(bytearray(limit))
         return bytes(buffer[: self.readinto(buffer)])
 
     @property
     def sha256(self) -> str:
-        """Of all that was read, as sha256sum would say; it costs no second look at the data."""
+        """The sha256 of all that was read, as sha256sum prints it; the data is hashed once only."""
         whole = self._hash.copy()
         whole.update(self._trailer)
         return whole.hexdigest()
@@ -80,14 +80,14 @@ class Stream:
 
 @contextmanager
 def snapshot(endpoint: Endpoint, tls: Tls, token: str | None) -> Iterator[Stream]:
-    """A snapshot of that member, to be read."""
+    """Open a snapshot of the member at an endpoint."""
     with Call(endpoint, tls) as call:
         answers = call.answers(_METHOD, b"", {"token": token} if token else {})
         yield Stream((_blob(answer) for answer in answers), str(endpoint))
 
 
 def _blob(answer: memoryview) -> tuple[int, memoryview]:
-    """How much is left after this, and this. In the order of their numbers, as etcd writes fields."""
+    """Fields remaining_bytes and blob of a SnapshotResponse. etcd writes fields in the order of their numbers."""
     remaining = position = 0
     while position < len(answer):
         key = answer[position]
@@ -99,7 +99,7 @@ def _blob(answer: memoryview) -> tuple[int, memoryview]:
         elif key & 7 == _SIZED:
             position += value
         elif key & 7:
-            raise EtcdError(UNAVAILABLE, "the member's answer is no snapshot")
+            raise EtcdError(UNAVAILABLE, "the member's response is not a snapshot")
     return remaining, answer[:0]
 
 

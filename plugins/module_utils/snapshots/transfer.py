@@ -1,6 +1,6 @@
-"""Handing a checked snapshot from one pod to others, over TLS with certificates on both sides.
+"""Copy a verified snapshot from one pod to others, over TLS with certificates on both sides.
 
-A restore needs the snapshot at every member. The claim that holds it may be bound to one node and the members' volumes
+A restore needs the snapshot at every member. The PVC that holds it may be bound to one node and the members' volumes
 to others, so no pod can mount both; and this way the store's credentials and the key reach one pod only.
 """
 
@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .codec import Reader, StoreError
+from .codec import Reader
+from .errors import StoreError
 
 NAME = "snapshot"  # in the certificate; the address is that of a pod
 PORT = 8443
@@ -27,7 +28,7 @@ _STARTING = 30.0
 
 
 def serve(path: Path, folder: Path = FOLDER, port: int = PORT) -> http.server.ThreadingHTTPServer:
-    """A server that hands out one file to whoever has a certificate of our own CA."""
+    """A server that sends one file to every client with a certificate of the transfer's CA."""
     size = path.stat().st_size
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,7 +46,7 @@ def serve(path: Path, folder: Path = FOLDER, port: int = PORT) -> http.server.Th
     server = http.server.ThreadingHTTPServer(("", port), Handler)
     context = _context(ssl.PROTOCOL_TLS_SERVER, folder)
     context.verify_mode = ssl.CERT_REQUIRED
-    # The handshake comes with the first read, in the connection's own thread: one that never speaks holds nobody up.
+    # The handshake runs in the connection's own thread, so a silent client does not block others.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     return server
 
@@ -65,13 +66,13 @@ def reading(source: str, folder: Path = FOLDER) -> Iterator[Reader]:
             raise StoreError(f"{source} answered HTTP {answer.status}")
         yield _Body(answer)
     except (OSError, http.client.HTTPException) as error:
-        raise StoreError(f"{source} does not hand out the snapshot: {error}") from error
+        raise StoreError(f"{source} does not send the snapshot: {error}") from error
     finally:
         connection.close()
 
 
 class _Body:
-    """Says when the other end hung up early, which http.client does not when it reads in pieces."""
+    """Notices when the other end closes early, which http.client does not when it reads in pieces."""
 
     def __init__(self, answer: http.client.HTTPResponse) -> None:
         self._answer = answer
@@ -79,27 +80,27 @@ class _Body:
     def read(self, limit: int = 1 << 20) -> bytes:
         data = self._answer.read(limit)
         if not data and self._answer.length:
-            raise StoreError("the snapshot was cut short on its way from the other pod")
+            raise StoreError("the snapshot from the other pod is truncated")
         return data
 
 
 class _Connection(http.client.HTTPSConnection):
-    """Dials an address and expects the certificate of a name."""
+    """Dials an address, and verifies the certificate against a fixed name."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
         super().__init__(host, port, timeout=_TIMEOUT, context=context)
         self._tls = context
 
     def connect(self) -> None:
-        self.sock = self._dialled()
+        self.sock = self._dial()
         self.sock = self._tls.wrap_socket(self.sock, server_hostname=NAME)
 
-    def _dialled(self) -> socket.socket:
+    def _dial(self) -> socket.socket:
         ends = time.monotonic() + _STARTING
         while True:
             try:
                 return socket.create_connection((self.host, self.port), timeout=_TIMEOUT)
-            except ConnectionRefusedError:  # the other pod runs, and will listen in a moment
+            except ConnectionRefusedError:  # the other pod runs, but does not listen yet
                 if time.monotonic() > ends:
                     raise
                 time.sleep(0.5)

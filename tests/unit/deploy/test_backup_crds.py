@@ -57,7 +57,7 @@ def test_every_rule_has_a_message_of_one_line(kind: str) -> None:
         assert "\n" not in rule["message"]
 
 
-def test_names_and_columns(kind: str) -> None:
+def test_names_and_columns_are_stable(kind: str) -> None:
     spec = _definition(kind)["spec"]
     assert spec["names"]["kind"] == kind
     assert spec["names"]["shortNames"] == [KINDS[kind]]
@@ -68,7 +68,7 @@ def test_names_and_columns(kind: str) -> None:
     assert set(columns.values()) <= paths
 
 
-def test_defaults_conform(kind: str) -> None:
+def test_defaults_conform_to_the_schema(kind: str) -> None:
     for field in crd.fields(_schema(kind)["properties"]["spec"]):
         if "default" in field.schema:
             assert list(crd.problems(field.schema["default"], field.schema, field.path)) == []
@@ -80,7 +80,7 @@ def _samples() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("sample", list(_samples()), ids=lambda sample: str(sample["metadata"]["name"]))
-def test_a_sample_conforms(sample: dict[str, Any]) -> None:
+def test_sample_conforms_to_the_crd(sample: dict[str, Any]) -> None:
     schema = _schema(sample["kind"])["properties"]["spec"]
     spec = sample["spec"]
     if new := spec.get("newCluster"):
@@ -89,5 +89,5 @@ def test_a_sample_conforms(sample: dict[str, Any]) -> None:
     assert list(crd.problems(spec, schema)) == []
 
 
-def test_there_is_a_sample_of_each() -> None:
+def test_every_kind_has_a_sample() -> None:
     assert {sample["kind"] for sample in _samples()} == set(KINDS)

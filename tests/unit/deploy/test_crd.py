@@ -19,14 +19,14 @@ def test_every_rule_has_a_message_of_one_line() -> None:
         assert "\n" not in rule["message"], path
 
 
-def test_nothing_unknown_is_let_through() -> None:
+def test_unknown_fields_are_refused() -> None:
     assert "x-kubernetes-preserve-unknown-fields" not in str(crd.definition())
     for field in crd.fields(crd.root()):
         if field.schema.get("type") == "object" and field.path not in UNDESCRIBED:
             assert "properties" in field.schema or "additionalProperties" in field.schema, field.path
 
 
-def test_everything_is_bounded_so_that_rules_stay_cheap() -> None:
+def test_every_field_is_bounded_so_that_rules_stay_cheap() -> None:
     for field in crd.fields(crd.part("spec")):
         match field.schema.get("type"):
             case "string":
@@ -43,13 +43,13 @@ def test_no_rule_matches_a_key_against_a_pattern() -> None:
         assert "k.matches(" not in rule["rule"], path
 
 
-def test_defaults_conform() -> None:
+def test_defaults_conform_to_the_schema() -> None:
     for field in crd.fields(crd.part("spec")):
         if "default" in field.schema:
             assert list(crd.problems(field.schema["default"], field.schema, field.path)) == []
 
 
-def test_the_default_of_an_object_is_that_of_its_fields() -> None:
+def test_default_of_an_object_has_the_defaults_of_its_fields() -> None:
     # Rules run on an object's own default before its fields' defaults are filled in, so it must have them itself.
     for name in ("storage", "deletion", "tls", "pod"):
         schema = crd.part("spec", name)
@@ -57,7 +57,7 @@ def test_the_default_of_an_object_is_that_of_its_fields() -> None:
         assert schema["default"] == own
 
 
-def test_names_and_subresources_are_those_that_others_rely_on() -> None:
+def test_names_and_subresources_are_stable() -> None:
     spec = crd.definition()["spec"]
     assert spec["group"] == "etcdops.dev"
     assert spec["scope"] == "Namespaced"

@@ -49,7 +49,7 @@ def version(request: pytest.FixtureRequest) -> str:
     return found
 
 
-def test_the_description_lists_what_is_allowed() -> None:
+def test_description_lists_the_allowed_options() -> None:
     headings = r"From 3\.6 on:|With 3\.5 and 3\.6, each after 'experimental-':"
     every, since, until = re.split(headings, EXTRA["description"])
     listed = [set(re.findall(r"[a-z]+(?:-[a-z]+)+|cors|metrics", text)) for text in (every, since, until)]
@@ -59,20 +59,20 @@ def test_the_description_lists_what_is_allowed() -> None:
     assert {f"experimental-{name}" for name in listed[2]} == experimental
 
 
-def test_every_value_is_checked() -> None:
+def test_every_option_has_a_check_of_its_value() -> None:
     rules = EXTRA["x-kubernetes-validations"][2:]
     checked = {name for rule in rules if "must be" in rule["message"] for name in crd.names_in(rule["rule"])}
     assert ALLOWED - checked == set()
 
 
-def test_etcd_knows_what_is_allowed(version: str) -> None:
+def test_etcd_knows_every_allowed_option(version: str) -> None:
     text = subprocess.run([_etcd(version), "--help"], capture_output=True, text=True, check=True, timeout=10)
     flags = set(re.findall(r"^\s+--([a-z0-9-]+)", text.stdout + text.stderr, re.MULTILINE))
     assert _allowed(version.rpartition(".")[0]) | OWN_FIELDS <= flags
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_etcd_starts_with_what_is_allowed(case: dict[str, Any], tmp_path: Path) -> None:
+def test_etcd_starts_with_the_allowed_options(case: dict[str, Any], tmp_path: Path) -> None:
     wanted = case["spec"].get("version") or case.get("base", {}).get("version", "3.6.16")
     version = next(v for v in layout.ETCD_VERSIONS if v.rpartition(".")[0] == wanted.rpartition(".")[0])
     metrics = _start(version, case["spec"]["options"], tmp_path)
@@ -101,7 +101,7 @@ def _start(version: str, options: dict[str, Any], folder: Path) -> str:
         "listen-metrics-urls": metrics,
     }
     file, log = folder / "etcd.yaml", folder / "log"
-    file.write_text(json.dumps(config.settings(cluster) | local))
+    file.write_text(json.dumps(config.settings(cluster, version) | local))
     with log.open("w") as output, subprocess.Popen([_etcd(version), "--config-file", file], stderr=output) as process:
         try:
             return _metrics(metrics, process, log)

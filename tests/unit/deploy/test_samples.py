@@ -11,19 +11,19 @@ FOREIGN = ("pod.affinity.", "pod.tolerations[]", "pod.topologySpreadConstraints[
 
 
 @pytest.mark.parametrize("name", ["etcdcluster.yaml", "etcdcluster-full.yaml"])
-def test_a_sample_conforms(name: str) -> None:
+def test_sample_conforms_to_the_crd(name: str) -> None:
     sample = crd.load(crd.SAMPLES / name)
     assert (sample["apiVersion"], sample["kind"]) == ("etcdops.dev/v1beta1", "EtcdCluster")
     assert list(crd.problems(sample["spec"], crd.part("spec"))) == []
 
 
-def test_the_small_sample_is_what_the_documentation_says() -> None:
+def test_small_sample_is_the_one_in_the_documentation() -> None:
     sample = crd.load(crd.SAMPLES / "etcdcluster.yaml")
     assert sample["metadata"] == {"name": "example"}
     assert sample["spec"] == {"size": 3, "version": "3.6.16"}
 
 
-def test_the_full_sample_shows_every_field() -> None:
+def test_full_sample_shows_every_field() -> None:
     text = (crd.SAMPLES / "etcdcluster-full.yaml").read_text()
     names = {
         field.path.rsplit(".", 1)[-1]
@@ -33,7 +33,7 @@ def test_the_full_sample_shows_every_field() -> None:
     assert {name for name in names if f" {name}:" not in text} == set()
 
 
-def test_the_checker_finds_what_is_wrong() -> None:
+def test_checker_finds_violations() -> None:
     spec = crd.load(crd.SAMPLES / "etcdcluster-full.yaml")["spec"]
     wrong = copy.deepcopy(spec)
     del wrong["version"]

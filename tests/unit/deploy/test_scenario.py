@@ -9,7 +9,7 @@ def _cases(name: str) -> list[dict[str, Any]]:
     return [case for cases in crd.load(crd.CASES / f"{name}.yml").values() for case in cases]
 
 
-def test_every_rule_is_tried_by_the_scenario() -> None:
+def test_scenario_tries_every_rule() -> None:
     said = [case["message"] for name in ("rejected", "changes") for case in _cases(name) if "message" in case]
     untried = [
         (path, rule["message"])
@@ -20,14 +20,14 @@ def test_every_rule_is_tried_by_the_scenario() -> None:
     assert not untried
 
 
-def test_every_option_is_tried_by_the_scenario() -> None:
+def test_scenario_tries_every_option() -> None:
     tried = {name for case in _cases("accepted") for name in case["spec"].get("options", {}).get("extra", {})}
     extra = crd.part("spec", "options", "extra")["x-kubernetes-validations"]
     own_fields, allowed = (crd.names_in(rule["rule"]) for rule in extra[:2])
     assert tried == allowed - own_fields
 
 
-def test_names_are_used_once() -> None:
+def test_case_names_are_unique() -> None:
     for name in ("accepted", "rejected"):
         names = [case["name"] for case in _cases(name)]
         assert len(names) == len(set(names))

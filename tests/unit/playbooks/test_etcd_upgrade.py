@@ -82,7 +82,7 @@ def _roll(folder: Path, cluster: Cluster, version: str) -> subprocess.CompletedP
     )
 
 
-def test_machines_are_rolled_one_after_another(machines: Cluster, tmp_path: Path) -> None:
+def test_machines_are_upgraded_one_after_another(machines: Cluster, tmp_path: Path) -> None:
     machines.client().put("key", "value")
     led = machines.leader().name
     done = _roll(tmp_path, machines, V37)
@@ -91,7 +91,7 @@ def test_machines_are_rolled_one_after_another(machines: Cluster, tmp_path: Path
     assert machines.client().get("key") == b"value"
     assert (tmp_path / "before.db").stat().st_size > 0
     restarted = [line for line in done.stdout.splitlines() if line.startswith("changed: [machine-")]
-    assert led in restarted[-1]  # who led was the last
+    assert led in restarted[-1]  # the leader was restarted last
 
     again = _roll(tmp_path, machines, V37)
     assert again.returncode == 0, again.stdout + again.stderr

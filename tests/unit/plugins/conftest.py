@@ -1,14 +1,18 @@
-"""Clusters of real etcd, of every version that we support, and an S3 server."""
+"""Clusters of real etcd, of every version that we support, an S3 server, and namespaces of a real API server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube
 
 from sandbox import layout
 
+from .apiserver import ApiServer
 from .etcds import Certificates, Cluster
+from .objects import Namespace
 from .stores import Store
 
 
@@ -60,6 +64,23 @@ def store(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) 
         yield started
     finally:
         started.end()
+
+
+@pytest.fixture(scope="session")
+def kinds(apiserver: ApiServer) -> ApiServer:
+    """The same, with our custom resources."""
+    for path in sorted((layout.REPOSITORY / "deploy/crd").glob("etcd*.yaml")):
+        apiserver.define(path)
+    return apiserver
+
+
+@pytest.fixture
+def namespace(kinds: ApiServer, monkeypatch: pytest.MonkeyPatch) -> Namespace:
+    """A namespace of the test's own; modules find the API server too."""
+    monkeypatch.setenv("KUBECONFIG", str(kinds.kubeconfig()))
+    name = f"test-{uuid4().hex[:8]}"
+    kinds.namespace(name)
+    return Namespace(Kube(kinds.settings), name)
 
 
 def _running(cluster: Cluster, size: int) -> Iterator[Cluster]:

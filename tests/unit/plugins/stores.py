@@ -1,4 +1,4 @@
-"""A real S3 server on 127.0.0.1, with TLS, for tests."""
+"""A real S3 server on 127.0.0.1 for tests, with TLS or behind a proxy that injects faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.s3 import S3, Settings
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import objects, s3
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.objects import Bucket
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.s3 import Settings
 
 from sandbox import parts
 
@@ -50,10 +52,13 @@ class Store:
 
     def answers(self) -> bool:
         try:
-            S3(self.settings()).exists(BUCKET, "nothing")
+            objects.exists(self.bucket(), "nothing")
         except Exception:
             return False
         return True
+
+    def bucket(self, **changed: Any) -> Bucket:
+        return s3.open_bucket(BUCKET, self.settings(**changed))
 
     def settings(self, **changed: Any) -> Settings:
         values: dict[str, Any] = {
@@ -67,7 +72,7 @@ class Store:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the modules take."""
+        """Options of the modules."""
         settings = self.settings()
         return {
             "s3_endpoint": settings.endpoint,
@@ -79,6 +84,11 @@ class Store:
 
     def path(self, key: str) -> Path:
         return self.folder / "data" / BUCKET / key
+
+    def uploads(self) -> list[Path]:
+        """Parts of uploads that were neither completed nor aborted."""
+        hidden = self.folder / "data" / BUCKET / ".sgwtmp"
+        return [path for path in hidden.rglob("*") if path.is_file()]
 
     def end(self) -> None:
         self.process.kill()

@@ -18,7 +18,7 @@ exec(sys.argv[1])
 
 @pytest.fixture(scope="session", autouse=True)
 def heard_signals() -> None:
-    """In the background, and under nohup, tests are started deaf; the commands that they start must not be."""
+    """In the background and under nohup, tests start with signals ignored; their commands must not inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -34,7 +34,7 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def warm(probes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    """A server that is there."""
+    """A runner whose server is ready."""
     runner = Warm(tmp_path_factory.mktemp("warm") / "home", probes)
     runner.warm_up("ansible-runner", "pass")
     yield runner
@@ -43,7 +43,7 @@ def warm(probes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[War
 
 @pytest.fixture
 def fresh(probes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Warm]]:
-    """Makes runners with settings of their own, without a server at first."""
+    """Makes runners with their own settings, without a server at first."""
     made: list[Warm] = []
     folder = tmp_path_factory.mktemp("fresh")  # a short path: the kernel takes a hundred letters for a socket
 

@@ -1,4 +1,4 @@
-"""Plays as ansible-operator has them run, and what comes of them, without what differs from run to run."""
+"""Runs plays as ansible-operator does, and compares the results without what differs from run to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that a server runs behaves as one that was started."""
+"""A command that a server runs behaves like one that was started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READY = "print('ready', flush=True);"
 _SLEEP = _READY + "import time; [time.sleep(0.1) for _ in range(600)]"
 
 
-def test_it_is_run_by_the_server(warm: Warm) -> None:
+def test_a_command_is_run_by_the_server(warm: Warm) -> None:
     assert warm.is_warm()
     assert warm.probe("import os; print(os.getppid())").stdout == f"{warm.servers()[0]}\n"
 
@@ -38,18 +38,18 @@ def test_it_is_run_by_the_server(warm: Warm) -> None:
         ("import threading; threading.Timer(0.1, print, ['late'], {'file': sys.stderr}).start()", 0, "late\n"),
     ],
 )
-def test_end(warm: Warm, code: str, status: int, error: str) -> None:
+def test_exit_codes_are_those_of_the_command(warm: Warm, code: str, status: int, error: str) -> None:
     done = warm.probe(code)
     assert (done.returncode, done.stderr) == (status, error)
 
 
 @pytest.mark.parametrize("code", ["1 / 0", "raise KeyboardInterrupt", "import os; os.chdir('/nowhere')"])
-def test_an_exception_is_told_as_ever(warm: Warm, code: str) -> None:
+def test_an_exception_is_printed_as_usual(warm: Warm, code: str) -> None:
     there, here = warm.probe(code), warm.probe(code, WARM_RUNNER="off")
     assert (there.returncode, there.stderr.splitlines()[-1]) == (here.returncode, here.stderr.splitlines()[-1])
 
 
-def test_streams(warm: Warm) -> None:
+def test_standard_streams_are_those_of_the_client(warm: Warm) -> None:
     text = "ä" * 300_000
     done = warm.probe("text = sys.stdin.read(); print(text); print(len(text), file=sys.stderr)", stdin=text)
     assert (done.stdout, done.stderr) == (f"{text}\n", "300000\n")
@@ -66,7 +66,7 @@ print(os.getuid(), os.getpriority(0, 0), sys.stdin.seekable(), os.getsid(0) == o
 """
 
 
-def test_surroundings_are_those_of_a_fresh_process(warm: Warm, tmp_path: Path) -> None:
+def test_the_process_state_is_that_of_a_fresh_process(warm: Warm, tmp_path: Path) -> None:
     argv: list[str | bytes] = ["ansible-runner", _SURROUNDINGS, "", "two words", "ä", b"\xff\xfe"]
     old = os.umask(0o027)
     try:
@@ -78,7 +78,7 @@ def test_surroundings_are_those_of_a_fresh_process(warm: Warm, tmp_path: Path) -
     assert str(tmp_path) in there.stdout
 
 
-def test_a_caller_that_ignores_a_signal_is_heeded(warm: Warm) -> None:
+def test_signals_that_the_caller_ignores_stay_ignored(warm: Warm) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         done = warm.probe("import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)")
@@ -87,7 +87,7 @@ def test_a_caller_that_ignores_a_signal_is_heeded(warm: Warm) -> None:
     assert done.stdout == "True\n"
 
 
-def test_many_at_once(warm: Warm) -> None:
+def test_many_commands_run_at_once(warm: Warm) -> None:
     clients = [warm.start("ansible-runner", f"print({IS_WARM}, {n}); sys.exit({n})") for n in range(12)]
     for number, client in enumerate(clients):
         assert client.communicate(timeout=30)[0] == f"True {number}\n"
@@ -123,7 +123,7 @@ time.sleep(60)
 """
 
 
-def test_the_client_is_killed_and_so_is_all_that_it_started(warm: Warm) -> None:
+def test_killing_the_client_kills_all_its_processes(warm: Warm) -> None:
     with warm.start("ansible-runner", _FAMILY) as client:
         assert client.stdout
         family = [int(word) for word in client.stdout.readline().split()]
@@ -133,13 +133,13 @@ def test_the_client_is_killed_and_so_is_all_that_it_started(warm: Warm) -> None:
         client.communicate()
 
 
-def test_a_run_that_hangs_is_ended_and_said(warm: Warm) -> None:
+def test_a_run_over_the_limit_is_killed_and_reported(warm: Warm) -> None:
     warm.warm_up("ansible-runner", "pass", WARM_RUNNER_LIMIT="1")
     with warm.start("ansible-runner", _FAMILY, env={"WARM_RUNNER_LIMIT": "1"}) as client:
         out, err = client.communicate(timeout=10)
     assert client.returncode == 124
     assert "WARM_RUNNER_LIMIT" in err
-    assert not any(alive(int(pid)) for pid in out.split())
+    wait_for(lambda: not any(alive(int(pid)) for pid in out.split()))
 
 
 _TERMINAL = """
@@ -149,7 +149,7 @@ open('/dev/tty').close()
 """
 
 
-def test_a_terminal_is_handed_over(warm: Warm) -> None:
+def test_a_terminal_is_passed_to_the_run(warm: Warm) -> None:
     code = _TERMINAL + f"print({IS_WARM}, input('what? '))"
     client = pexpect.spawn("ansible-runner", [code], env=warm.env(), encoding="utf-8", dimensions=(33, 99), echo=False)
     client.expect(r"\[True, True, True\] True os.terminal_size\(columns=99, lines=33\)\r\n")
@@ -171,7 +171,7 @@ def test_control_c_reaches_the_command(warm: Warm) -> None:
     assert client.signalstatus == signal.SIGINT
 
 
-def test_a_terminal_of_a_shell_stays_with_it(warm: Warm) -> None:
+def test_the_terminal_of_a_shell_stays_with_the_shell(warm: Warm) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         ["ansible-runner", f"print({IS_WARM})"], env=warm.env(), stdin=theirs, stdout=subprocess.PIPE
@@ -215,7 +215,7 @@ print(sys.getrecursionlimit(), threading.active_count())
 """
 
 
-def test_nothing_is_left_for_the_next(warm: Warm) -> None:
+def test_a_run_leaves_nothing_for_the_next(warm: Warm) -> None:
     before = warm.probe(_SYMPTOMS)
     assert before.returncode == 0
     assert warm.probe(_POISON).returncode == 0

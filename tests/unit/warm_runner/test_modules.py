@@ -1,4 +1,4 @@
-"""Modules that are run without a process start give what they always gave."""
+"""Modules that are run without starting a process give the same results."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_results_are_the_same(playbooks: Warm, tmp_path: Path, collections: Path
 
 
 def _comparable(result: Any) -> Any:
-    """Without what differs between two stock runs, too."""
+    """Without what differs between two stock runs as well."""
     if isinstance(result, dict):
         changing = ("ansible_job_id", "results_file", "env WARM_RUNNER")
         return {key: _comparable(value) for key, value in result.items() if key not in changing}
@@ -177,14 +177,15 @@ os.close(1); locale.setlocale(locale.LC_ALL, 'C.UTF-8')
 """
 
 
-@pytest.mark.parametrize("process", ["worker", "play"])
-def test_a_trusted_module_has_no_process_of_its_own(
-    playbooks: Warm, tmp_path: Path, collections: Path, process: str
-) -> None:
-    """With the same results, but for what it could see of its process."""
+@pytest.mark.parametrize(
+    "trusted", ["ansible_collections.some.thing.plugins.modules", "some.thing.tried,some.thing.collected"]
+)
+def test_a_trusted_module_is_run_in_the_play(playbooks: Warm, tmp_path: Path, collections: Path, trusted: str) -> None:
+    """With the same results, except for what it sees of its process."""
     special = {"hard exit", "surroundings", "loop", "async"}
     more = {
         "where": _try(_PROCESS),
+        "where, by a short name": {"tried": _try(_PROCESS)["some.thing.tried"], "collections": ["some.thing"]},
         "where a loop is": _try(_PROCESS, loop=[1]),
         "where a limit is": _try(_PROCESS, timeout=20),
         "disturbs": _try(_DISTURB),
@@ -192,8 +193,6 @@ def test_a_trusted_module_has_no_process_of_its_own(
     cases = {name: task for name, task in _CASES.items() if name not in special} | more
     role = make_role(tmp_path / "roles/trusted", _tasks(cases))
     _write(role, {"library/of_the_role.py": _TRY})
-    trusted = "some.thing.tried,some.thing.collected,some.thing.never_exits," if process == "play" else ""
-    trusted += "ansible_collections.some.thing.plugins.modules"
     env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_TRUSTED": trusted}
     stock = run_role(playbooks, tmp_path / "run", role, **env, WARM_RUNNER="off")
     before = playbooks.sockets()
@@ -204,14 +203,15 @@ def test_a_trusted_module_has_no_process_of_its_own(
     assert set(results) == set(expected) == set(cases)
     for name in cases.keys() - more.keys():
         assert _comparable(results[name]) == _comparable(expected[name]), name
-    assert results["where"]["process"] == process
+    assert results["where"]["process"] == "play"
+    assert results["where, by a short name"]["process"] == ("worker" if "modules" in trusted else "own")
     assert results["where a limit is"]["process"] == "own"
     assert results["where a loop is"]["results"][0]["process"] == "own"
     assert set(results["disturbs"]) == set(expected["disturbs"])
     assert (warm.code, warm.files) == (stock.code, stock.files)
 
 
-def test_a_task_that_takes_too_long_is_ended(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+def test_the_timeout_of_a_task_ends_its_module(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
     pids = tmp_path / "pids"
     slow = _try(f"open('{pids}', 'w').write(str(os.getpid())); time.sleep(60)", timeout=1)
     role = make_role(tmp_path / "roles/slow", _tasks({"too slow": slow, "still well": _try(_WHERE)}))
@@ -231,7 +231,19 @@ def test_module_utils_of_a_role_are_found(playbooks: Warm, tmp_path: Path, colle
     assert warm.results()["the usual way"]["here"] is False
 
 
-def test_what_is_named_is_loaded_beforehand(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+def test_all_modules_of_a_package_are_preloaded(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
+    package = "ansible_collections.some.thing.plugins.module_utils"
+    env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_PRELOAD": package}
+    task = _try(f"result['loaded'] = sorted(name for name in sys.modules if name.startswith('{package}.'))")
+    role = make_role(tmp_path / "roles/all", _tasks({"loaded": task}))
+    before = playbooks.sockets()
+    run_role(playbooks, tmp_path / "run", role, **env)
+    wait_for(lambda: len(playbooks.sockets() - before) == 2)
+    found = run_role(playbooks, tmp_path / "run", role, **env).results()["loaded"]["loaded"]
+    assert found == [f"{package}.absolute", f"{package}.relative"]
+
+
+def test_named_modules_are_preloaded(playbooks: Warm, tmp_path: Path, collections: Path) -> None:
     names = ["ansible_collections.some.thing.plugins.modules.tried", "ansible_collections.some.thing.nowhere"]
     names.append("ansible_collections.some.thing.plugins.module_utils.absolute")
     env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "WARM_RUNNER_PRELOAD": ",".join(names)}

@@ -1,4 +1,4 @@
-"""Roles and playbooks come out the same, warm and stock."""
+"""Roles and playbooks give the same results, warm and stock."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_options_of_one_run_are_not_those_of_the_next(playbooks: Warm, tmp_path:
 
 
 @pytest.mark.parametrize("options", [["--version"], ["--nonsense"], ["nowhere.yml"], ["--list-tasks", "asked.yml"]])
-def test_other_ends(playbooks: Warm, tmp_path: Path, options: list[str]) -> None:
+def test_failures_have_the_same_result(playbooks: Warm, tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "asked.yml").write_text(_ASKED)
     argv = ["ansible-playbook", *options]
     warm = playbooks.run(*argv, cwd=tmp_path)

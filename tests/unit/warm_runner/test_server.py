@@ -1,4 +1,4 @@
-"""Servers come, are replaced and go; without one everything works, only slower."""
+"""Servers start, are replaced and end; without one everything works, only slower."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .warm import Warm, alive, wait_for
 Fresh = Callable[..., Warm]
 
 
-def test_the_first_run_is_not_warm_and_leaves_a_server(fresh: Fresh) -> None:
+def test_the_first_run_is_cold_and_starts_a_server(fresh: Fresh) -> None:
     runner = fresh()
     assert not runner.is_warm()
     wait_for(runner.sockets)
@@ -24,7 +24,7 @@ def test_the_first_run_is_not_warm_and_leaves_a_server(fresh: Fresh) -> None:
     assert not any(path.read_text() for path in runner.home.glob("*.log"))
 
 
-def test_switched_off(fresh: Fresh) -> None:
+def test_off_runs_the_real_program(fresh: Fresh) -> None:
     runner = fresh(WARM_RUNNER="off")
     assert not runner.is_warm()
     assert not runner.home.exists()
@@ -38,7 +38,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(fresh: Fresh) -> None:
     assert not list(runner.home.iterdir())
 
 
-def test_what_is_too_long_for_a_message_is_run_all_the_same(warm: Warm) -> None:
+def test_a_request_too_long_for_a_message_is_run_by_the_real_program(warm: Warm) -> None:
     code = "import os; print(len(os.environ['LONG0']))"
     done = warm.probe(code, **{f"LONG{number}": "x" * 100_000 for number in range(4)})
     assert done.stdout == "100000\n"
@@ -60,7 +60,7 @@ def test_a_server_that_died_is_replaced(fresh: Fresh) -> None:
     wait_for(runner.is_warm)
 
 
-def test_a_sick_server_is_passed_by_and_replaced(fresh: Fresh) -> None:
+def test_a_hung_server_is_bypassed_and_replaced(fresh: Fresh) -> None:
     runner = fresh()
     runner.warm_up("ansible-runner", "pass")
     (sick,) = runner.servers()
@@ -75,7 +75,7 @@ def test_a_sick_server_is_passed_by_and_replaced(fresh: Fresh) -> None:
     assert runner.is_warm()
 
 
-def test_asked_to_go_it_takes_its_runs_with_it(fresh: Fresh) -> None:
+def test_sigterm_ends_a_server_and_its_runs(fresh: Fresh) -> None:
     runner = fresh()
     runner.warm_up("ansible-runner", "pass")
     with runner.start("ansible-runner", "import os, time; print(os.getpid(), flush=True); time.sleep(60)") as client:
@@ -101,7 +101,7 @@ def test_one_server_for_each_configuration(fresh: Fresh, tmp_path: Path) -> None
     assert len(set(runner.servers())) <= 4
 
 
-def test_there_are_never_more_than_so_many(fresh: Fresh) -> None:
+def test_the_number_of_servers_is_limited(fresh: Fresh) -> None:
     runner = fresh(WARM_RUNNER_SERVERS="1")
     runner.warm_up("ansible-runner", "pass")
     assert not runner.is_warm(ANSIBLE_FORKS="7")
@@ -110,7 +110,7 @@ def test_there_are_never_more_than_so_many(fresh: Fresh) -> None:
     assert runner.is_warm()
 
 
-def test_a_worn_out_server_has_a_successor_without_a_slow_run(fresh: Fresh) -> None:
+def test_a_server_is_replaced_after_enough_forks_without_a_cold_run(fresh: Fresh) -> None:
     runner = fresh(WARM_RUNNER_FORKS="3")
     runner.warm_up("ansible-runner", "pass")
     (first,) = runner.servers()
@@ -126,14 +126,14 @@ def test_a_worn_out_server_has_a_successor_without_a_slow_run(fresh: Fresh) -> N
     wait_for(lambda: not alive(first))
 
 
-def test_an_idle_server_goes(fresh: Fresh) -> None:
+def test_an_idle_server_ends(fresh: Fresh) -> None:
     runner = fresh(WARM_RUNNER_IDLE="1")
     runner.warm_up("ansible-runner", "pass")
     wait_for(lambda: not runner.servers())
     assert not runner.sockets()
 
 
-def test_a_server_that_cannot_start_is_not_tried_again_and_again(fresh: Fresh, tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_is_not_retried_at_once(fresh: Fresh, tmp_path: Path) -> None:
     runner = fresh(PYTHONPATH=str(tmp_path))
     (tmp_path / "ansible_runner").mkdir()
     (tmp_path / "ansible_runner/__init__.py").write_text(f"open('{tmp_path}/tried', 'a').write('x'); 1 / 0")

@@ -1,4 +1,4 @@
-"""What is done a shorter way comes out the same."""
+"""Shortcuts give the same results as stock."""
 
 from __future__ import annotations
 
@@ -19,13 +19,6 @@ from warm_runner import shortcuts
 from .plays import make_role, run_role, run_role_with
 from .warm import Warm, wait_for
 
-_DIE = """
-import os
-from ansible.plugins.action import ActionBase
-class ActionModule(ActionBase):
-    def run(self, tmp=None, task_vars=None):
-        os._exit(3)
-"""
 _SAY = """
 - name: Say
   ansible.builtin.debug:
@@ -88,7 +81,7 @@ def test_events_arrive_one_by_one(receiver: Receiver) -> None:
     assert receiver.connections == (3 if receiver.hang_up else 1)
 
 
-def test_an_operator_that_does_not_listen_is_an_error_as_before(tmp_path: Path) -> None:
+def test_an_operator_that_does_not_listen_is_an_error(tmp_path: Path) -> None:
     events = SimpleNamespace(send_request=None)
     shortcuts.send_events_over_one_connection(events)
     with socket.socket(socket.AF_UNIX) as gone:
@@ -98,7 +91,7 @@ def test_an_operator_that_does_not_listen_is_an_error_as_before(tmp_path: Path) 
     shortcuts.connections.pop(str(tmp_path / "events")).close()
 
 
-def test_events_for_elsewhere_go_the_usual_way() -> None:
+def test_events_for_a_url_are_sent_by_the_plugin_itself() -> None:
     events = SimpleNamespace(send_request=lambda *arguments: arguments)
     shortcuts.send_events_over_one_connection(events)
     assert events.send_request("http://host", {"n": 1}, headers=None, urlpath="/x") == (
@@ -107,34 +100,6 @@ def test_events_for_elsewhere_go_the_usual_way() -> None:
         {},
         "/x",
     )
-
-
-def test_translations_are_looked_for_once_for_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[tuple[Any, ...]] = []
-
-    def look(*asked: Any) -> list[str]:
-        looked.append(asked)
-        return ["file"]
-
-    gettext = SimpleNamespace(find=look)
-    shortcuts.remember_translations(gettext)
-    for language in ("C", "de", "de"):
-        monkeypatch.setenv("LANGUAGE", language)
-        assert gettext.find("messages", None, None, all=True) == gettext.find("messages", all=True) == ["file"]
-    assert looked == [("messages", None, None, True)] * 2
-    gettext.find("messages", None, ["de"], all=True)
-    gettext.find("messages")
-    assert looked[2:] == [("messages", None, ["de"], True), ("messages", None, None, False)]
-
-
-def test_a_dead_worker_is_noticed(playbooks: Warm, tmp_path: Path) -> None:
-    role = make_role(tmp_path / "roles/dying", "- name: Die\n  die:\n")
-    (role / "action_plugins").mkdir()
-    (role / "action_plugins/die.py").write_text(_DIE)
-    stock = run_role(playbooks, tmp_path / "run", role, WARM_RUNNER="off")
-    warm = run_role(playbooks, tmp_path / "run", role)
-    assert "A worker was found in a dead state" in warm.output
-    assert warm == stock
 
 
 _TELL = """
@@ -179,7 +144,7 @@ _TELLING = """
 
 
 def test_a_trusted_action_is_run_in_the_play(playbooks: Warm, tmp_path: Path) -> None:
-    """With the same events; and what it changes is changed for itself only."""
+    """With the same events; what it changes, it changes for itself only."""
     role = make_role(tmp_path / "roles/telling", _TELLING)
     (role / "tasks/more.yml").write_text("- name: One more\n  tell: {said: more}\n")
     (role / "action_plugins").mkdir()
@@ -195,8 +160,8 @@ def test_a_trusted_action_is_run_in_the_play(playbooks: Warm, tmp_path: Path) ->
     assert warm == stock
 
 
-def test_a_playbook_that_no_server_takes_is_run_all_the_same(playbooks: Warm, tmp_path: Path) -> None:
-    """The process that would have become the client becomes the real program, and has a server started."""
+def test_a_playbook_without_a_server_is_run_by_the_real_program(playbooks: Warm, tmp_path: Path) -> None:
+    """The process that would have become the client becomes the real program, and starts a server."""
     role = make_role(tmp_path / "roles/cold", _SAY)
     env = {"ANSIBLE_TASK_TIMEOUT": "60"}  # which no server was started with
     before = playbooks.sockets()

@@ -1,4 +1,4 @@
-"""A warm runner in a folder of its own, and what the tests look at."""
+"""A warm runner with its own folder of sockets, for tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wait_for(what: Callable[[], object], seconds: float = 15) -> None:
 
 
 def alive(pid: int) -> bool:
-    """A zombie is not."""
+    """A zombie is not alive."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -77,7 +77,7 @@ class Warm:
         return self.probe(f"print({IS_WARM})", **env).stdout == "True\n"
 
     def servers(self) -> list[int]:
-        """The servers that live, oldest first."""
+        """The running servers, oldest first."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with suppress(OSError):
@@ -91,7 +91,7 @@ class Warm:
         return {path.name for path in self.home.glob("*") if path.is_socket()} if self.home.exists() else set()
 
     def warm_up(self, *argv: str, **env: str) -> None:
-        """Have a server for such a command."""
+        """Start a server for such a command."""
         before = self.sockets()
         self.run(*argv, env=env)
         wait_for(lambda: self.sockets() - before)

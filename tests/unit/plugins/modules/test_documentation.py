@@ -1,92 +1,106 @@
-"""What the modules take is what their documentation says."""
+"""The documentation of every module matches its options and results."""
 
 from __future__ import annotations
 
+import importlib
 from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.etcdops.etcd.plugins import modules
 from ansible_collections.etcdops.etcd.plugins.doc_fragments import etcd, kube, snapshot
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import module as shared
-from ansible_collections.etcdops.etcd.plugins.modules import (
-    etcd_cluster_info,
-    etcd_leader,
-    etcd_member,
-    etcd_restore,
-    etcd_snapshot,
-    etcd_snapshot_info,
-    etcd_upgrade,
-    etcdcluster_downgrade,
-    etcdcluster_member,
-    etcdcluster_restart,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
+
+from sandbox import layout
 
 from ..etcds import Cluster
 from ..running import succeed
 
-MODULES = [
-    etcd_cluster_info,
-    etcd_leader,
-    etcd_member,
-    etcd_restore,
-    etcd_snapshot,
-    etcd_snapshot_info,
-    etcd_upgrade,
-    etcdcluster_downgrade,
-    etcdcluster_member,
-    etcdcluster_restart,
-]
+MODULES = sorted(path.stem for path in (layout.REPOSITORY / "plugins/modules").glob("*.py"))
 FRAGMENTS = {
     "etcdops.etcd.etcd": etcd.ModuleDocFragment.DOCUMENTATION,
     "etcdops.etcd.kube": kube.ModuleDocFragment.DOCUMENTATION,
     "etcdops.etcd.kube.etcdcluster": kube.ModuleDocFragment.ETCDCLUSTER,
+    "etcdops.etcd.kube.plan": kube.ModuleDocFragment.PLAN,
     "etcdops.etcd.snapshot": snapshot.ModuleDocFragment.DOCUMENTATION,
     "etcdops.etcd.snapshot.fetch": snapshot.ModuleDocFragment.FETCH,
 }
+_FACTS = ("type", "elements", "default", "choices", "required")
 
 
 class _CapturedError(Exception):
     """Carries the argument spec out of a module."""
 
 
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"{modules.__name__}.{name}")
+
+
 def _argument_spec(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    def capture(**settings: Any) -> None:
+    def capture(_: AnsibleModule, **settings: Any) -> None:
         raise _CapturedError(settings["argument_spec"])
 
-    monkeypatch.setattr(shared, "AnsibleModule", capture)
-    monkeypatch.setattr(module, "AnsibleModule", capture, raising=False)
+    monkeypatch.setattr(AnsibleModule, "__init__", capture)
     with pytest.raises(_CapturedError) as captured:
         module.main()
     spec: dict[str, Any] = captured.value.args[0]
     return spec
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_options_are_documented_as_they_are(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    documentation = yaml.safe_load(module.DOCUMENTATION)
-    documented = documentation["options"]
-    for fragment in documentation["extends_documentation_fragment"]:
-        documented |= yaml.safe_load(FRAGMENTS[fragment]).get("options", {})
-    spec = _argument_spec(module, monkeypatch)
-    facts = ("type", "elements", "default", "choices")
-    assert {name: {fact: option.get(fact) for fact in facts} for name, option in documented.items()} == {
-        name: {fact: option.get(fact) for fact in facts} for name, option in spec.items()
+def _facts(options: dict[str, Any], below: str) -> dict[str, Any]:
+    """What is compared of options and of the options below them."""
+    return {
+        name: {fact: option.get(fact) or None for fact in _FACTS} | {"below": _facts(option.get(below) or {}, below)}
+        for name, option in options.items()
     }
 
 
-def test_results_are_documented_as_they_are(one: Cluster) -> None:
-    cases: list[tuple[ModuleType, dict[str, Any]]] = [
-        (etcd_cluster_info, {}),
-        (etcd_leader, {"name": "m0"}),
-        (etcd_member, {"name": "m0"}),
-        (etcd_upgrade, {"version": one.version}),
+@pytest.mark.parametrize("name", MODULES)
+def test_options_are_documented(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = _module(name)
+    documentation = yaml.safe_load(module.DOCUMENTATION)
+    assert documentation["module"] == name
+    documented = documentation.get("options", {})
+    for fragment in documentation["extends_documentation_fragment"]:
+        documented |= yaml.safe_load(FRAGMENTS[fragment]).get("options", {})
+    spec = _argument_spec(module, monkeypatch)
+    assert _facts(documented, "suboptions") == _facts(spec, "options")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_use_the_module_and_its_options(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = _module(name)
+    spec = _argument_spec(module, monkeypatch)
+    key = f"etcdops.etcd.{name}"
+    used = [task[key] or {} for task in yaml.safe_load(module.EXAMPLES) if key in task]
+    assert used
+    for options in used:
+        assert set(options) <= set(spec)
+        assert {option for option, facts in spec.items() if facts.get("required")} <= set(options)
+
+
+def test_results_of_modules_for_etcd_are_documented(one: Cluster) -> None:
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("etcd_cluster_info", {}),
+        ("etcd_leader", {"also": {"name": "m0"}}),
+        ("etcd_member", {"also": {"name": "m0"}}),
+        ("etcd_upgrade", {"version": one.version}),
     ]
-    for module, arguments in cases:
+    for name, arguments in cases:
+        module = _module(name)
         documented = yaml.safe_load(module.RETURN)
         result = succeed(module, endpoints=one.endpoints, **arguments)
         extra = {"changed", "invocation", "diff", "code"}
         assert set(documented) - extra == set(result) - extra
-        inner = "leader" if module is etcd_leader else "members"
-        found = result[inner] if module is etcd_leader else result[inner][0]
+        inner = "leader" if name == "etcd_leader" else "members"
+        found = result[inner] if name == "etcd_leader" else result[inner][0]
         assert set(documented[inner]["contains"]) == set(found)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.endswith("_plan")])
+def test_results_of_planning_modules_are_documented(name: str) -> None:
+    documented = yaml.safe_load(_module(name).RETURN)
+    assert set(documented) == set(Plan(Phase.RUNNING, Reason.ALL_HEALTHY, "").as_result())

@@ -41,7 +41,7 @@ def _ansible(module: str, arguments: dict[str, Any], *options: str) -> subproces
     )
 
 
-def test_a_member_is_added_and_seen(cluster: Cluster) -> None:
+def test_modules_run_through_ansible(cluster: Cluster) -> None:
     wanted = {
         "endpoints": cluster.endpoints,
         "peer_urls": [f"http://{HOST}:1"],

@@ -11,23 +11,23 @@ def _leads(cluster: Cluster, member: Member) -> bool:
     return status.leader_id == status.member_id
 
 
-def test_leadership_moves_to_whom_it_should(own_three: Cluster) -> None:
+def test_leadership_moves_to_the_named_member(own_three: Cluster) -> None:
     leader = own_three.leader()
-    heir, other = (member for member in own_three.members if member is not leader)
+    transferee, other = (member for member in own_three.members if member is not leader)
     endpoints = [other.client_url]
 
-    foreseen = succeed(etcd_leader, check=True, endpoints=endpoints, name=heir.name)
-    assert (foreseen["changed"], foreseen["leader"]["name"]) == (True, heir.name)
+    foreseen = succeed(etcd_leader, check=True, endpoints=endpoints, name=transferee.name)
+    assert (foreseen["changed"], foreseen["leader"]["name"]) == (True, transferee.name)
     assert _leads(own_three, leader)
 
-    moved = succeed(etcd_leader, endpoints=endpoints, name=heir.name)
+    moved = succeed(etcd_leader, endpoints=endpoints, name=transferee.name)
     assert (moved["changed"], moved["leader"]) == (True, foreseen["leader"])
-    assert moved["diff"] == {"before": {"leader": leader.name}, "after": {"leader": heir.name}}
-    eventually(lambda: _leads(own_three, heir))
+    assert moved["diff"] == {"before": {"leader": leader.name}, "after": {"leader": transferee.name}}
+    eventually(lambda: _leads(own_three, transferee))
     assert not succeed(etcd_leader, endpoints=endpoints, id=moved["leader"]["id"])["changed"]
 
 
-def test_a_member_stops_leading(own_three: Cluster) -> None:
+def test_leader_becomes_a_follower(own_three: Cluster) -> None:
     leader = own_three.leader()
     other = next(member for member in own_three.members if member is not leader)
     assert not succeed(etcd_leader, endpoints=own_three.endpoints, name=other.name, state="follower")["changed"]
@@ -38,7 +38,7 @@ def test_a_member_stops_leading(own_three: Cluster) -> None:
     assert not succeed(etcd_leader, endpoints=own_three.endpoints, name=leader.name, state="follower")["changed"]
 
 
-def test_only_a_healthy_voter_leads(own_three: Cluster) -> None:
+def test_only_a_healthy_voter_can_lead(own_three: Cluster) -> None:
     leader = own_three.leader()
     down, other = (member for member in own_three.members if member is not leader)
     down.kill()
@@ -49,7 +49,7 @@ def test_only_a_healthy_voter_leads(own_three: Cluster) -> None:
     assert "has no leader" in fail(etcd_leader, endpoints=[leader.client_url], name=other.name)
 
 
-def test_what_can_not_be_done_is_said(one: Cluster) -> None:
+def test_impossible_transfer_is_refused(one: Cluster) -> None:
     assert "there is no member m7; there are m0" in fail(etcd_leader, endpoints=one.endpoints, name="m7")
     message = fail(etcd_leader, endpoints=one.endpoints, name="m0", state="follower")
     assert message == "there is no other healthy voter to lead"

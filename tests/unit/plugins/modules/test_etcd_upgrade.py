@@ -61,7 +61,7 @@ def _roll(cluster: Cluster, version: str, **more: Any) -> list[str]:
     return led
 
 
-def test_up_by_two_minors_and_down_again(old: Cluster) -> None:
+def test_cluster_goes_up_by_two_minor_versions_and_down_by_one(old: Cluster) -> None:
     old.client().put("key", "value")
     assert "from 3.5.35 to 3.6 first" in fail(etcd_upgrade, endpoints=old.endpoints, version=V37)
 
@@ -77,13 +77,13 @@ def test_up_by_two_minors_and_down_again(old: Cluster) -> None:
     assert _ask(old, V37, state="prepared")["changed"]
     assert len(_roll(old, V37)) == 1
 
-    assert "3.6 yet" in _ask(old, V36, state="ready", allow_downgrade=True)["waits"]
+    assert "the downgrade to 3.6 is not enabled" in _ask(old, V36, state="ready", allow_downgrade=True)["waits"]
     assert _ask(old, V36, state="prepared", allow_downgrade=True)["changed"]
     _roll(old, V36, allow_downgrade=True)
     assert old.client().get("key") == b"value"
 
 
-def test_back_as_long_as_one_has_not_moved(old: Cluster) -> None:
+def test_rollback_is_possible_while_one_member_has_not_moved(old: Cluster) -> None:
     first = _ask(old, V36)["order"][0]
     _replace(old, next(member for member in old.members if member.name == first), V36)
     back = _ask(old, V35)
@@ -91,7 +91,7 @@ def test_back_as_long_as_one_has_not_moved(old: Cluster) -> None:
     _roll(old, V35)
 
 
-def test_a_preparation_that_was_cut_short_is_finished(old: Cluster) -> None:
+def test_interrupted_preparation_is_finished(old: Cluster) -> None:
     """Killed after etcd was told to go down a minor version, and before it was told that this was not meant."""
     _roll(old, V36)
     old.client().downgrade("ENABLE", "3.5.0")
@@ -101,15 +101,15 @@ def test_a_preparation_that_was_cut_short_is_finished(old: Cluster) -> None:
     assert old.client().status().downgrade == ""
 
 
-def test_nobody_is_next_while_somebody_is_down(old: Cluster) -> None:
+def test_no_member_is_ready_while_another_is_down(old: Cluster) -> None:
     first, second, _ = (next(m for m in old.members if m.name == name) for name in _ask(old, V36)["order"])
     second.kill()
     waits = _ask(old, V36, state="ready", member=first.name)
     assert (waits["ready"], waits["changed"]) == (False, False)
-    assert f"{second.name} does not serve" in waits["waits"]
+    assert f"{second.name} is not healthy" in waits["waits"]
     assert _ask(old, V36)["order"][0] == second.name  # it can't be missed
     assert _ask(old, V36, state="ready")["ready"]
 
 
-def test_what_can_not_be() -> None:
-    assert "is no version of etcd" in fail(etcd_upgrade, endpoints=["http://127.0.0.1:1"], version="latest")
+def test_invalid_version_is_refused() -> None:
+    assert "is not an etcd version" in fail(etcd_upgrade, endpoints=["http://127.0.0.1:1"], version="latest")

@@ -41,7 +41,7 @@ def _data(kube: Kube, name: str) -> dict[str, str] | None:
     return None if found is None else found.get("data", {})
 
 
-def test_apply_creates_changes_and_then_changes_nothing(kube: Kube) -> None:
+def test_apply_is_idempotent(kube: Kube) -> None:
     objects = [_config_map("one", a="1"), _config_map("two", a="1")]
     assert succeed(kube_apply, check=True, objects=objects)["changed"] is True
     assert _data(kube, "one") is None
@@ -60,7 +60,7 @@ def test_create_only_leaves_existing_objects_unchanged(kube: Kube) -> None:
     assert _data(kube, "kept") == {"a": "1"}
 
 
-def test_a_failed_apply_says_what_was_applied_before(kube: Kube) -> None:
+def test_failed_apply_names_what_was_applied_before(kube: Kube) -> None:
     wrong = _config_map("wrong")
     wrong["metadata"]["name"] = "Not_A_Name"
     result = run(kube_apply, objects=[_config_map("right"), wrong])
@@ -84,7 +84,20 @@ def test_delete_by_name_and_by_selector(kube: Kube) -> None:
     assert [_data(kube, f"gone-{number}") is None for number in range(3)] == [True, True, False]
 
 
-def test_an_object_that_is_being_deleted_is_not_deleted_twice(kube: Kube) -> None:
+def test_delete_by_uid_spares_a_new_object_of_the_same_name(kube: Kube) -> None:
+    succeed(kube_apply, objects=[_config_map("again"), _config_map("other")])
+    uids = {name: (kube.get("ConfigMap", WHERE, name) or {})["metadata"]["uid"] for name in ("again", "other")}
+    kube.delete("ConfigMap", WHERE, "again")
+    succeed(kube_apply, objects=[_config_map("again")])
+    objects = [{"name": name, "uid": uid} for name, uid in uids.items()]
+    arguments: dict[str, Any] = {"kind": "ConfigMap", "namespace": WHERE, "objects": objects}
+    assert succeed(kube_delete, check=True, **arguments)["deleted"] == ["other"]
+    assert succeed(kube_delete, **arguments)["deleted"] == ["other"]
+    assert _data(kube, "again") is not None
+    assert "uid" in fail(kube_delete, kind="ConfigMap", namespace=WHERE, objects=[{"name": "again"}])
+
+
+def test_object_that_is_being_deleted_is_not_deleted_twice(kube: Kube) -> None:
     held = _config_map("held")
     held["metadata"]["finalizers"] = ["etcdops.dev/test"]
     succeed(kube_apply, objects=[held])
@@ -93,7 +106,7 @@ def test_an_object_that_is_being_deleted_is_not_deleted_twice(kube: Kube) -> Non
     assert succeed(kube_delete, **arguments)["deleted"] == []
 
 
-def test_no_cluster_is_a_failure_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_api_server_is_a_failure_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/kubeconfig")
     assert "/nowhere/kubeconfig" in fail(kube_apply, objects=[])
     assert "/nowhere/kubeconfig" in fail(kube_delete, kind="Pod", namespace=WHERE)

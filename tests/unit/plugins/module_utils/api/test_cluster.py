@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import RESTORED, read
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import RESTORED, parse
 
 
 def _resource(annotations: dict[str, str] | None) -> dict[str, Any]:
@@ -14,9 +14,9 @@ def _resource(annotations: dict[str, str] | None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "number"), [("3", 3), ("0", 0), ("three", 0), ("", 0), ("-1", 0), ("1.5", 0), ("²", 0)]
 )
-def test_what_somebody_wrote_by_hand_is_no_reason_to_fail(text: str, number: int) -> None:
-    assert read(_resource({RESTORED: text})).restored == number
+def test_annotation_that_is_not_a_number_counts_as_zero(text: str, number: int) -> None:
+    assert parse(_resource({RESTORED: text})).restored == number
 
 
-def test_most_have_no_annotations() -> None:
-    assert read(_resource(None)).restored == 0
+def test_cluster_without_annotations_is_not_restored() -> None:
+    assert parse(_resource(None)).restored == 0

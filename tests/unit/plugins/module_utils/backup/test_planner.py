@@ -6,24 +6,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import (
-    Backup,
-    ClaimStore,
-    Destination,
-    S3Store,
-    read,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import Backup, ClaimStore, Destination, S3Store
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup.jobs import Ended, Job
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup.planner import (
-    Observed,
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup.plan import (
+    CleanUp,
+    Observation,
     Phase,
-    Plan,
-    Step,
-    last_good,
-    plan,
-    status,
+    Reason,
+    StartJob,
 )
+from ansible_collections.etcdops.etcd.plugins.module_utils.backup.planner import abandoned, last_good, plan, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Ended, Job
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 CLUSTER = Cluster("example", "ns", "cluster-uid", 1, 3, "3.6.16")
@@ -36,7 +31,7 @@ MEMBERS = [
     {"name": "example-2", "role": "voter", "healthy": True},
     {"name": "example-3", "role": "learner", "healthy": True},
 ]
-SEEN = Observed(NOW, "operator:1", CLUSTER, {"members": MEMBERS}, {"example-2": "node-2"})
+OBSERVED = Observation(NOW, "operator:1", CLUSTER, {"members": MEMBERS}, {"example-2": "node-2"})
 SAVED = {
     "size": 20512,
     "sha256": "ab",
@@ -54,13 +49,18 @@ def _failed(**ended: Ended) -> Job:
 
 
 def _told(backup: Backup, planned: Plan, before: dict[str, Any]) -> dict[str, Any]:
-    return before | status(backup, planned, before, NOW)
+    return before | status(backup, Observation(NOW), planned, before)
 
 
-def test_it_starts_with_a_healthy_follower_near_it() -> None:
-    planned = plan(CLAIM, SEEN, {})
-    assert (planned.phase, planned.step) == (Phase.RUNNING, Step.CREATE)
-    (job,) = planned.create
+def _created(planned: Plan) -> tuple[Manifest, ...]:
+    assert isinstance(planned.action, StartJob), planned
+    return planned.action.objects
+
+
+def test_snapshot_is_taken_from_a_healthy_follower_on_its_node() -> None:
+    planned = plan(CLAIM, OBSERVED, {})
+    assert (planned.phase, planned.reason) == (Phase.RUNNING, Reason.STARTED)
+    (job,) = _created(planned)
     pod = job["spec"]["template"]["spec"]
     save, check = pod["initContainers"][0], pod["containers"][0]
     env = {each["name"]: each.get("value") for each in save["env"]}
@@ -68,7 +68,7 @@ def test_it_starts_with_a_healthy_follower_near_it() -> None:
     assert "example-1" not in env["ETCDCTL_ENDPOINTS"]
     assert env["SNAPSHOT_DEST"] == "/claim/example/one-12345678.db"
     assert "SNAPSHOT_COPY" not in env  # etcdutl reads it where it is
-    assert check["image"] == CLUSTER.image
+    assert check["image"] == CLUSTER.image()
     assert check["command"][1:4] == ["snapshot", "status", env["SNAPSHOT_DEST"]]
     assert save["resources"]["limits"]["memory"] == "128Mi"
     preferred = pod["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
@@ -77,8 +77,8 @@ def test_it_starts_with_a_healthy_follower_near_it() -> None:
     assert pod["automountServiceAccountToken"] is False
 
 
-def test_credentials_reach_only_the_container_that_needs_them() -> None:
-    (job,) = plan(SEALED, SEEN, {}).create
+def test_only_the_container_that_stores_the_snapshot_has_credentials() -> None:
+    (job,) = _created(plan(SEALED, OBSERVED, {}))
     pod = job["spec"]["template"]["spec"]
     save, check = pod["initContainers"][0], pod["containers"][0]
     secrets = {each["name"]: each["valueFrom"] for each in save["env"] if "valueFrom" in each}
@@ -93,26 +93,26 @@ def test_credentials_reach_only_the_container_that_needs_them() -> None:
     assert [mount["name"] for mount in check["volumeMounts"]] == ["scratch"]
 
 
-def test_it_goes_well() -> None:
-    running = plan(CLAIM, replace(SEEN, job=Job(NOW, False, "")), {})
-    assert (running.phase, running.step) == (Phase.RUNNING, Step.IDLE)
-    done = plan(CLAIM, replace(SEEN, job=DONE, check_log=CHECKED), _told(CLAIM, running, {}))
+def test_backup_succeeds_and_its_job_is_deleted() -> None:
+    running = plan(CLAIM, replace(OBSERVED, job=Job(NOW, False, "")), {})
+    assert (running.phase, running.action) == (Phase.RUNNING, None)
+    done = plan(CLAIM, replace(OBSERVED, job=DONE, check_log=CHECKED), _told(CLAIM, running, {}))
     after = _told(CLAIM, done, {})
     assert done.phase is Phase.SUCCEEDED
     assert after["location"] == "claim://disk/example/one-12345678.db"
     assert (after["revision"], after["keys"], after["hash"], after["bytes"]) == (7, 9, "ff", 20512)
     assert (after["clusterID"], after["etcdVersion"], after["member"]) == ("c1", "3.6.16", "example-2")
-    tidy = plan(CLAIM, replace(SEEN, job=DONE), after)
-    assert (tidy.step, tidy.delete_jobs) == (Step.TIDY, ("one-backup",))
-    rest = plan(CLAIM, Observed(NOW), after)
-    assert (rest.phase, rest.step) == (Phase.SUCCEEDED, Step.IDLE)
+    tidy = plan(CLAIM, replace(OBSERVED, job=DONE), after)
+    assert tidy.action == CleanUp(jobs=("one-backup",))
+    rest = plan(CLAIM, Observation(NOW), after)
+    assert (rest.phase, rest.action) == (Phase.SUCCEEDED, None)
 
 
-def test_what_reported_its_failure_has_left_nothing() -> None:
+def test_backup_whose_job_reported_its_failure_needs_no_cleanup() -> None:
     place = _failed(save=Ended(1, '{"error": "/claim/x.db can not be written"}'))
-    assert plan(CLAIM, replace(SEEN, job=place), {}).message == "claim://disk/x.db can not be written."
+    assert plan(CLAIM, replace(OBSERVED, job=place), {}).message == "claim://disk/x.db can not be written."
     job = _failed(save=Ended(1, '{"error": "no room for /claim/example/x.db"}'))
-    planned = plan(CLAIM, replace(SEEN, job=job), {})
+    planned = plan(CLAIM, replace(OBSERVED, job=job), {})
     assert (planned.phase, planned.message) == (Phase.FAILED, "No room for claim://disk/example/x.db.")
 
 
@@ -122,67 +122,67 @@ def test_what_reported_its_failure_has_left_nothing() -> None:
         (_failed(save=Ended(137, "")), "the container save was killed"),
         (_failed(save=Ended(0, json.dumps(SAVED)), check=Ended(1, "Error: bad file")), "Error: bad file"),
         (_failed(), "its pod was deleted"),
-        (replace(DONE, ended={"check": Ended(0, "")}), "told nothing"),
+        (replace(DONE, ended={"check": Ended(0, "")}), "reported nothing"),
         (replace(_failed(), failed="DeadlineExceeded"), "took too long"),
     ],
 )
-def test_what_was_killed_is_cleaned_up_after(job: Job, said: str) -> None:
-    planned = plan(CLAIM, replace(SEEN, job=job, check_log=CHECKED), {})
-    assert (planned.phase, planned.step, planned.reason) == (Phase.RUNNING, Step.CREATE, "CleaningUp")
-    assert planned.create[0]["metadata"]["name"] == "one-cleanup"
+def test_what_a_killed_or_unverified_backup_left_is_removed(job: Job, said: str) -> None:
+    planned = plan(CLAIM, replace(OBSERVED, job=job, check_log=CHECKED), {})
+    assert (planned.phase, planned.reason) == (Phase.RUNNING, Reason.CLEANING_UP)
+    assert [each["metadata"]["name"] for each in _created(planned)] == ["one-cleanup"]
     before = _told(CLAIM, planned, {})
     assert said in before["failure"]
-    waiting = plan(CLAIM, replace(SEEN, cleanup=Job(NOW, False, "")), before)
-    assert (waiting.phase, waiting.step) == (Phase.RUNNING, Step.IDLE)
-    failed = plan(CLAIM, replace(SEEN, cleanup=Job(NOW, True, "")), before)
+    waiting = plan(CLAIM, replace(OBSERVED, cleanup=Job(NOW, False, "")), before)
+    assert (waiting.phase, waiting.action) == (Phase.RUNNING, None)
+    failed = plan(CLAIM, replace(OBSERVED, cleanup=Job(NOW, True, "")), before)
     assert failed.phase is Phase.FAILED
     assert said.lower() in failed.message.lower()
-    stuck = plan(CLAIM, replace(SEEN, cleanup=_failed(delete=Ended(1, '{"error": "no"}'))), before)
+    stuck = plan(CLAIM, replace(OBSERVED, cleanup=_failed(delete=Ended(1, '{"error": "no"}'))), before)
     assert "could not be removed: no" in stuck.message
 
 
-def test_a_job_that_vanished() -> None:
-    assert plan(CLAIM, SEEN, {"phase": "Running"}).step is Step.CREATE  # it was never made
-    planned = plan(CLAIM, SEEN, {"phase": "Running", "startTime": "2026-11-16T12:00:00Z"})
-    assert planned.reason == "CleaningUp"
+def test_backup_fails_when_its_job_was_deleted() -> None:
+    assert _created(plan(CLAIM, OBSERVED, {"phase": "Running"}))  # it was never created
+    planned = plan(CLAIM, OBSERVED, {"phase": "Running", "startTime": "2026-11-16T12:00:00Z"})
+    assert planned.reason is Reason.CLEANING_UP
     assert "its Job was deleted" in planned.message
 
 
-def test_a_job_of_an_earlier_backup_of_that_name_ends_first() -> None:
-    planned = plan(CLAIM, replace(SEEN, job=Job(NOW, False, "", stopping=True)), {})
-    assert (planned.phase, planned.step, planned.reason) == (Phase.PENDING, Step.IDLE, "WaitingForJob")
+def test_job_of_an_earlier_backup_of_the_same_name_ends_first() -> None:
+    planned = plan(CLAIM, replace(OBSERVED, job=Job(NOW, False, "", stopping=True)), {})
+    assert (planned.phase, planned.action, planned.reason) == (Phase.PENDING, None, Reason.WAITING_FOR_JOB)
 
 
-def test_a_pod_that_can_not_start() -> None:
+def test_backup_fails_when_its_pod_does_not_start_in_time() -> None:
     waiting = Job(NOW, False, "", problem="its pod can't start: secret keys not found")
-    assert "secret keys not found" in plan(CLAIM, replace(SEEN, job=waiting), {}).message
-    late = replace(SEEN, job=waiting, now=NOW + timedelta(minutes=3))
+    assert "secret keys not found" in plan(CLAIM, replace(OBSERVED, job=waiting), {}).message
+    late = replace(OBSERVED, job=waiting, now=NOW + timedelta(minutes=3))
     planned = plan(CLAIM, late, {})
-    assert (planned.phase, planned.delete_jobs) == (Phase.FAILED, ("one-backup",))
+    assert (planned.phase, planned.action) == (Phase.FAILED, CleanUp(jobs=("one-backup",)))
     assert planned.message == "Its pod can't start: secret keys not found."
     begun = plan(CLAIM, replace(late, job=replace(waiting, begun=True)), {})
     assert begun.phase is Phase.RUNNING
 
 
-def test_a_log_that_can_not_be_had_now_is_asked_for_again() -> None:
-    seen = replace(SEEN, job=DONE)
+def test_missing_log_of_etcdutl_is_read_again_until_the_deadline() -> None:
+    seen = replace(OBSERVED, job=DONE)
     assert plan(CLAIM, seen, {}).phase is Phase.RUNNING
     late = plan(CLAIM, replace(seen, now=NOW + timedelta(hours=2)), {})
-    assert late.reason == "CleaningUp"
+    assert late.reason is Reason.CLEANING_UP
 
 
-def test_nothing_is_removed_while_somebody_may_write() -> None:
+def test_nothing_is_removed_while_a_pod_may_write() -> None:
     begun = {"phase": "Running", "startTime": "2026-11-16T12:00:00Z"}
-    stopping = replace(SEEN, job=Job(NOW, False, "", stopping=True))
+    stopping = replace(OBSERVED, job=Job(NOW, False, "", stopping=True))
     for backup in (CLAIM, replace(CLAIM, deleting=True)):
         planned = plan(backup, stopping, begun)
-        assert (planned.step, planned.create, planned.release) == (Step.TIDY, (), False)
-        assert plan(backup, SEEN, begun).step is Step.CREATE
+        assert (planned.action, planned.finalized) == (CleanUp(jobs=("one-backup",)), False)
+        assert _created(plan(backup, OBSERVED, begun))
 
 
-def test_no_cluster_and_no_members() -> None:
-    assert "no EtcdCluster example" in plan(CLAIM, Observed(NOW), {}).message
-    nobody = replace(SEEN, cluster_status={"phase": "Hibernated"})
+def test_backup_fails_without_a_cluster_and_waits_for_a_healthy_member() -> None:
+    assert "no EtcdCluster example" in plan(CLAIM, Observation(NOW), {}).message
+    nobody = replace(OBSERVED, cluster_status={"phase": "Hibernated"})
     waiting = plan(CLAIM, nobody, {})
     assert waiting.phase is Phase.PENDING
     later = replace(nobody, now=NOW + timedelta(minutes=3))
@@ -190,11 +190,16 @@ def test_no_cluster_and_no_members() -> None:
     assert "is Hibernated" in plan(CLAIM, later, _told(CLAIM, waiting, {})).message
 
 
+_REASONS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.FAILED}
+
+
 def _ended(backup: Backup, phase: Phase) -> dict[str, Any]:
-    return {"startTime": "2026-11-16T12:00:00Z"} | status(backup, Plan(phase, str(phase), "It ended."), {}, NOW)
+    return {"startTime": "2026-11-16T12:00:00Z"} | status(
+        backup, Observation(NOW), Plan(phase, _REASONS[phase], "It ended."), {}
+    )
 
 
-def test_the_last_good_one_that_is_left() -> None:
+def test_last_good_is_the_newest_success_of_this_cluster_that_remains() -> None:
     def resource(name: str, time: str, phase: Phase = Phase.SUCCEEDED, cluster: str = "example") -> dict[str, Any]:
         told = _ended(CLAIM, phase) | {"completionTime": time, "revision": 7}
         return {"metadata": {"name": name, "uid": name}, "spec": {"cluster": cluster}, "status": told}
@@ -209,41 +214,42 @@ def test_the_last_good_one_that_is_left() -> None:
     assert last_good(CLAIM, [leaving, *others, *good]) == {"name": "new", "time": "2", "revision": 7}
 
 
-def test_deleting() -> None:
+def test_data_is_deleted_with_the_backup_only_on_request() -> None:
     kept = replace(CLAIM, deleting=True)
     good = _ended(CLAIM, Phase.SUCCEEDED)
-    assert plan(kept, SEEN, good).release
-    assert plan(kept, SEEN, {}).release
+    assert plan(kept, OBSERVED, good).finalized
+    assert plan(kept, OBSERVED, {}).finalized
     going = replace(kept, delete_data=True)
-    first = plan(going, SEEN, good)
-    assert (first.step, first.release) == (Step.CREATE, False)
-    assert plan(going, replace(SEEN, cleanup=Job(NOW, True, "")), good).release
-    stuck = plan(going, replace(SEEN, cleanup=_failed(delete=Ended(1, '{"error": "no"}'))), good)
-    assert (stuck.release, stuck.delete_jobs) == (False, ("one-cleanup",))
-    assert "etcdops.dev/let-go=true" in stuck.message
-    assert plan(replace(going, let_go=True), SEEN, good).release
-    stopping = plan(kept, replace(SEEN, job=Job(NOW, False, "")), {"phase": "Running"})
-    assert stopping.delete_jobs == ("one-backup",)
+    first = plan(going, OBSERVED, good)
+    assert _created(first)
+    assert not first.finalized
+    assert plan(going, replace(OBSERVED, cleanup=Job(NOW, True, "")), good).finalized
+    stuck = plan(going, replace(OBSERVED, cleanup=_failed(delete=Ended(1, '{"error": "no"}'))), good)
+    assert (stuck.finalized, stuck.action) == (False, CleanUp(jobs=("one-cleanup",)))
+    assert stuck.reason is Reason.CANNOT_DELETE
+    assert "etcdops.dev/skip-cleanup=true" in stuck.message
+    assert plan(replace(going, skip_cleanup=True), OBSERVED, good).finalized
+    stopping = plan(kept, replace(OBSERVED, job=Job(NOW, False, "")), {"phase": "Running"})
+    assert stopping.action == CleanUp(jobs=("one-backup",))
 
 
 @pytest.mark.parametrize("phase", [Phase.SUCCEEDED, Phase.FAILED])
-def test_deleting_after_a_crash_forgets_nothing(phase: Phase) -> None:
-    """The status says Deleting, and the operator was ended before the finalizer was off."""
+def test_deletion_after_a_crash_still_knows_the_outcome(phase: Phase) -> None:
+    """The status says Deleting, and the operator was killed before the finalizer was removed."""
     kept = replace(CLAIM, deleting=True)
     before = _ended(CLAIM, phase)
-    before = _told(kept, plan(kept, SEEN, before), before)
+    before = _told(kept, plan(kept, OBSERVED, before), before)
     assert before["phase"] == "Deleting"
-    again = plan(kept, SEEN, before)
-    assert (again.step, again.release) == (Step.IDLE, True)
+    again = plan(kept, OBSERVED, before)
+    assert (again.action, again.finalized) == (None, True)
 
 
 OWN = replace(CLAIM, destination=Destination(claim=ClaimStore("one-snapshot", own=True)))
 
 
-def test_a_claim_of_its_own_is_made_first() -> None:
-    claim, job = plan(
-        OWN, replace(SEEN, cluster=replace(CLUSTER, storage=Storage(size="8Gi", class_name="fast"))), {}
-    ).create
+def test_own_pvc_is_created_with_the_job() -> None:
+    cluster = replace(CLUSTER, storage=Storage(size="8Gi", class_name="fast"))
+    claim, job = _created(plan(OWN, replace(OBSERVED, cluster=cluster), {}))
     assert (claim["kind"], claim["metadata"]["name"]) == ("PersistentVolumeClaim", "one-snapshot")
     assert claim["metadata"]["labels"]["etcdops.dev/backup-uid"] == OWN.uid
     assert "ownerReferences" not in claim["metadata"]
@@ -252,114 +258,99 @@ def test_a_claim_of_its_own_is_made_first() -> None:
     volumes = job["spec"]["template"]["spec"]["volumes"]
     assert {"name": "claim", "persistentVolumeClaim": {"claimName": "one-snapshot"}} in volumes
     assert OWN.location == "claim://one-snapshot/example/one-12345678.db"
-    assert plan(OWN, replace(SEEN, claim_uid=OWN.uid), {}).step is Step.CREATE  # after a crash
+    assert _created(plan(OWN, replace(OBSERVED, claim_uid=OWN.uid), {}))  # after a crash
 
 
-def test_a_claim_that_is_not_its_own_is_left_alone() -> None:
-    theirs = replace(SEEN, claim_uid="")
-    assert "already" in plan(OWN, theirs, {}).message
+def test_pvc_of_another_object_is_refused_and_left_alone() -> None:
+    theirs = replace(OBSERVED, claim_uid="")
+    refused = plan(OWN, theirs, {})
+    assert (refused.phase, refused.action) == (Phase.FAILED, None)
+    assert refused.message == "PVC one-snapshot exists and was not made for this EtcdBackup."
     going = replace(OWN, deleting=True, delete_data=True)
-    assert plan(going, theirs, _ended(OWN, Phase.SUCCEEDED)).release
+    assert plan(going, theirs, _ended(OWN, Phase.SUCCEEDED)).finalized
 
 
-def test_a_claim_of_its_own_goes_with_a_failure() -> None:
+def test_own_pvc_is_deleted_when_the_backup_fails() -> None:
     job = _failed(save=Ended(1, '{"error": "the disk is full"}'))
-    planned = plan(OWN, replace(SEEN, job=job, claim_uid=OWN.uid), {})
-    assert (planned.phase, planned.delete_claims) == (Phase.RUNNING, ("one-snapshot",))
+    planned = plan(OWN, replace(OBSERVED, job=job, claim_uid=OWN.uid), {})
+    assert (planned.phase, planned.action) == (Phase.RUNNING, CleanUp(claims=("one-snapshot",)))
     before = _told(OWN, planned, {})
-    assert plan(OWN, replace(SEEN, job=job), before).message == "The disk is full."
+    assert plan(OWN, replace(OBSERVED, job=job), before).message == "The disk is full."
 
 
-def test_a_claim_of_its_own_goes_with_its_backup_if_the_user_says_so() -> None:
-    good, seen = _ended(OWN, Phase.SUCCEEDED), replace(SEEN, claim_uid=OWN.uid)
-    assert plan(replace(OWN, deleting=True), seen, good).release
+def test_own_pvc_is_deleted_with_the_backup_only_on_request() -> None:
+    good, seen = _ended(OWN, Phase.SUCCEEDED), replace(OBSERVED, claim_uid=OWN.uid)
+    assert plan(replace(OWN, deleting=True), seen, good).finalized
     going = replace(OWN, deleting=True, delete_data=True)
     planned = plan(going, seen, good)
-    assert (planned.delete_claims, planned.release) == (("one-snapshot",), False)
-    assert plan(going, SEEN, good).release
-    shared = plan(going, replace(seen, shared=True), good)  # somebody else's snapshot is on it
-    assert (shared.delete_claims, shared.step) == ((), Step.CREATE)
+    assert (planned.action, planned.finalized) == (CleanUp(claims=("one-snapshot",)), False)
+    assert plan(going, OBSERVED, good).finalized
+    shared = plan(going, replace(seen, shared=True), good)  # another snapshot is on it
+    assert [each["metadata"]["name"] for each in _created(shared)] == ["one-cleanup"]
 
 
-def test_reading() -> None:
-    resource = {
-        "metadata": {
-            "name": "one",
-            "namespace": "ns",
-            "uid": "12345678-9",
-            "creationTimestamp": "2026-11-16T12:00:00Z",
-            "managedFields": [
-                {"manager": "ansible-operator", "time": "2026-11-16T12:00:00Z"},
-                {"manager": "kubectl", "time": "2026-11-16T12:00:00Z"},
-            ],
-        },
-        "spec": {
-            "cluster": "example",
-            "compression": "Zstd",
-            "encryption": {"secret": "age"},
-            "destination": {
-                "s3": {
-                    "bucket": "bucket",
-                    "prefix": "some/prefix",
-                    "endpoint": "https://s3",
-                    "credentialsSecret": "keys",
-                    "caSecret": "ca",
-                    "pathStyle": True,
-                }
-            },
-        },
-    }
-    assert read(resource) == replace(SEALED, requested_by="kubectl")
-    resource["spec"]["destination"] = {"newClaim": {"size": "2Gi"}}  # type: ignore[index]
-    assert read(resource).destination.claim == ClaimStore("one-snapshot", own=True, size="2Gi")
-
-
-def test_what_deletes_a_snapshot_can_run_where_the_members_can() -> None:
+def test_cleanup_job_has_the_scheduling_settings_of_the_members() -> None:
     cluster = replace(CLUSTER, pod={"tolerations": [{"key": "etcd"}], "imagePullSecrets": [{"name": "pull"}]})
     going, good = replace(CLAIM, deleting=True, delete_data=True), _ended(CLAIM, Phase.SUCCEEDED)
-    (job,) = plan(going, replace(SEEN, cluster=cluster), good).create
+    (job,) = _created(plan(going, replace(OBSERVED, cluster=cluster), good))
     pod = job["spec"]["template"]["spec"]
     assert {name: pod[name] for name in cluster.pod} == cluster.pod
 
 
-def test_one_that_is_deleted_as_soon_as_its_job_is_there_leaves_nothing() -> None:
+def test_backup_deleted_right_after_its_job_was_created_leaves_nothing() -> None:
     own = replace(CLAIM, destination=Destination(claim=ClaimStore("one-snapshot", own=True)), deleting=True)
     for backup in (own, replace(CLAIM, deleting=True)):
-        there = replace(SEEN, job=Job(NOW, False, ""), claim_uid=backup.uid if backup is own else None)
+        there = replace(OBSERVED, job=Job(NOW, False, ""), claim_uid=backup.uid if backup is own else None)
         stopping = plan(backup, there, {})  # the status has nothing of the Job yet
-        assert stopping.delete_jobs == ("one-backup",)
+        assert stopping.action == CleanUp(jobs=("one-backup",))
         after = _told(backup, stopping, {})
         removing = plan(backup, replace(there, job=None), after)
-        assert removing.step is (Step.TIDY if backup is own else Step.CREATE)
-        assert not removing.release
-    assert plan(own, replace(SEEN, claim_uid=own.uid), {}).delete_claims == ("one-snapshot",)
-    assert plan(own, SEEN, {}).release
+        assert isinstance(removing.action, CleanUp if backup is own else StartJob)
+        assert not removing.finalized
+    assert plan(own, replace(OBSERVED, claim_uid=own.uid), {}).action == CleanUp(claims=("one-snapshot",))
+    assert plan(own, OBSERVED, {}).finalized
 
 
-def test_what_is_missing_is_waited_for_a_while() -> None:
-    seen = replace(SEEN, missing="there is no Secret age in this namespace")
+def test_missing_secret_is_waited_for_then_fails_the_backup() -> None:
+    seen = replace(OBSERVED, missing="Secret age does not exist in this namespace")
     waiting = plan(SEALED, seen, {})
-    assert (waiting.phase, waiting.step) == (Phase.PENDING, Step.IDLE)
-    assert waiting.message.startswith("There is no Secret age in this namespace.")
+    assert (waiting.phase, waiting.action) == (Phase.PENDING, None)
+    assert waiting.message == "Waiting for it: Secret age does not exist in this namespace."
     after = _told(SEALED, waiting, {})
-    assert plan(SEALED, SEEN, after).step is Step.CREATE
+    assert _created(plan(SEALED, OBSERVED, after))
     late = plan(SEALED, replace(seen, now=NOW + timedelta(minutes=3)), after)
-    assert (late.phase, late.message) == (Phase.FAILED, "There is no Secret age in this namespace.")
+    assert (late.phase, late.message) == (Phase.FAILED, "Secret age does not exist in this namespace.")
 
 
-def test_an_image_that_never_comes_ends_it_and_what_was_saved_goes() -> None:
+def test_image_that_cannot_be_pulled_fails_the_backup_and_its_snapshot_is_removed() -> None:
     saved = {"save": Ended(0, json.dumps(SAVED))}
     stuck = Job(NOW, False, "", pod="pod", begun=True, ended=saved, problem="its pod can't start: ErrImagePull")
-    later = replace(SEEN, now=NOW + timedelta(minutes=3))
-    assert plan(CLAIM, replace(later, job=replace(stuck, waits_since=later.now)), {}).reason == "Running"
+    later = replace(OBSERVED, now=NOW + timedelta(minutes=3))
+    assert plan(CLAIM, replace(later, job=replace(stuck, waits_since=later.now)), {}).reason is Reason.RUNNING
     planned = plan(CLAIM, replace(later, job=replace(stuck, waits_since=NOW)), {})
-    assert (planned.reason, planned.result["failure"]) == ("CleaningUp", stuck.problem)
-    assert planned.delete_jobs == ("one-backup",)
+    assert (planned.reason, planned.record["failure"]) == (Reason.CLEANING_UP, stuck.problem)
+    assert planned.action == CleanUp(jobs=("one-backup",))
 
 
-def test_etcdutl_is_of_the_version_that_runs() -> None:
+def test_etcdutl_has_the_running_version() -> None:
     asked = replace(
-        SEEN, cluster=replace(CLUSTER, version="3.6.99"), cluster_status={**SEEN.cluster_status, "version": "3.6.16"}
+        OBSERVED,
+        cluster=replace(CLUSTER, version="3.6.99"),
+        cluster_status={**OBSERVED.cluster_status, "version": "3.6.16"},
     )
-    (job,) = plan(CLAIM, asked, {}).create
-    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == CLUSTER.image
+    (job,) = _created(plan(CLAIM, asked, {}))
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == CLUSTER.image()
+
+
+def test_namespace_that_is_being_deleted_leaves_the_data() -> None:
+    planned = abandoned(SEALED)
+    assert (planned.reason, planned.finalized, planned.action) == (Reason.LEFT_BEHIND, True, None)
+    assert SEALED.location in planned.message
+
+
+def test_cleanup_job_that_cannot_start_is_reported_while_deleting() -> None:
+    going, good = replace(CLAIM, deleting=True, delete_data=True), _ended(CLAIM, Phase.SUCCEEDED)
+    waiting = replace(OBSERVED, cleanup=Job(NOW, False, "", problem="its pod can't start: ErrImagePull"))
+    planned = plan(going, waiting, good)
+    assert (planned.finalized, planned.action) == (False, None)
+    assert planned.message.endswith(" Its pod can't start: ErrImagePull.")

@@ -63,7 +63,7 @@ def _refusal(said: bytes) -> EtcdError:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 4, 5, 6, 7, 100])
-def test_messages_are_put_together_however_they_are_cut(cut: int) -> None:
+def test_messages_are_joined_from_frames_of_any_size(cut: int) -> None:
     sent = [b"first", b"", b"x" * 300, b"last"]
     stream = b"".join(_message(each) for each in sent)
     pieces = (memoryview(stream[start : start + cut]) for start in range(0, len(stream), cut))
@@ -79,19 +79,19 @@ def test_messages_are_put_together_however_they_are_cut(cut: int) -> None:
         (b"\0\xff\xff\xff\xff", "bytes"),
     ],
 )
-def test_what_is_no_message_is_refused(stream: bytes, said: str) -> None:
+def test_invalid_message_is_refused(stream: bytes, said: str) -> None:
     with pytest.raises(Violation, match=said):
         list(messages([memoryview(stream)]))
 
 
-def test_padding_is_left_out() -> None:
+def test_padding_is_removed() -> None:
     assert bytes(unpadded(memoryview(b"\2abc\0\0"))) == b"abc"
     for wrong in (b"", b"\1", b"\5abc"):
         with pytest.raises(Violation):
             unpadded(memoryview(wrong))
 
 
-def test_an_answer_in_every_shape_that_is_allowed() -> None:
+def test_answer_is_parsed_in_every_allowed_form() -> None:
     block = hpack.Encoder().encode([("grpc-status", "0")])
     said = [
         BEGUN,
@@ -111,7 +111,7 @@ def test_an_answer_in_every_shape_that_is_allowed() -> None:
     assert frame(PING, ACK, 0, b"12345678") in heard
 
 
-def test_as_much_may_follow_as_was_taken() -> None:
+def test_flow_control_window_grows_by_what_was_read() -> None:
     content = bytes(16000)
     count = (http2._WINDOW + (1 << 20)) // len(content)
     heard = bytearray()
@@ -131,22 +131,22 @@ def test_as_much_may_follow_as_was_taken() -> None:
         (_headers((":status", "404")), 2, "HTTP 404"),
         (BEGUN + frame(DATA, END_STREAM, 1, _message(b"x")), 14, "without a status"),
         (BEGUN + _headers(("other", "0"), final=True), 14, "without a status"),
-        (BEGUN + frame(RST_STREAM, 0, 1, struct.pack(">I", 8)), 14, "broke the stream off"),
+        (BEGUN + frame(RST_STREAM, 0, 1, struct.pack(">I", 8)), 14, "reset the stream"),
         (BEGUN + frame(GOAWAY, 0, 0, struct.pack(">II", 1, 11) + b"too_many_pings"), 14, "too_many_pings"),
-        (frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0)), 14, "ended the connection"),
+        (frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0)), 14, "closed the connection"),
         (BEGUN + frame(GOAWAY, 0, 0, b"x"), 14, "does not speak gRPC"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", 14, "does not speak gRPC"),
         (frame(HEADERS, END_HEADERS, 1, b"\xff\xff\xff\xff\xff"), 14, "does not speak gRPC"),
         (BEGUN + frame(HEADERS, 0, 1, b"x") + 5 * frame(CONTINUATION, 0, 1, bytes(16384)), 14, "headers are too large"),
     ],
 )
-def test_what_does_not_end_well_is_said(said: bytes, code: int, words: str) -> None:
+def test_failed_call_is_reported_with_code_and_cause(said: bytes, code: int, words: str) -> None:
     refusal = _refusal(said)
     assert words in str(refusal)
     assert refusal.code == code
 
 
-def test_who_is_silent_is_asked_whether_it_lives_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_member_is_pinged_and_then_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http2, "_SILENCE", 0.2)
     heard = bytearray()
     with pytest.raises(Unreachable, match="nothing came from it"):
@@ -154,7 +154,7 @@ def test_who_is_silent_is_asked_whether_it_lives_and_given_up(monkeypatch: pytes
     assert heard.count(frame(PING, 0, 0, b"etcdops?")) == 1
 
 
-def test_nobody_there_and_nobody_who_stays() -> None:
+def test_server_that_is_down_or_disconnects_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         endpoint = Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}")
         with Call(endpoint, Tls()) as call:

@@ -22,7 +22,7 @@ def _voters(count: int) -> list[Member]:
     return [_member(number) for number in range(1, count + 1)]
 
 
-def test_quorum() -> None:
+def test_quorum_is_more_than_half() -> None:
     assert [quorum(voters) for voters in range(1, 8)] == [1, 2, 2, 3, 3, 4, 4]
 
 
@@ -36,11 +36,11 @@ def test_quorum() -> None:
         Wanted("present", name="m2", peer_urls=("http://elsewhere:2380",)),
     ],
 )
-def test_a_member_is_found_by_what_is_known_of_it(wanted: Wanted) -> None:
+def test_member_is_found_by_id_name_or_peer_urls(wanted: Wanted) -> None:
     assert find(wanted, _voters(3)) == _member(2)
 
 
-def test_one_that_has_not_started_is_found_by_its_urls_though_it_has_no_name() -> None:
+def test_member_that_has_not_started_is_found_by_its_peer_urls() -> None:
     unstarted = _member(4, learner=True, started=False)
     wanted = Wanted("present", name="m4", peer_urls=("http://m4:2380",))
     assert find(wanted, [*_voters(3), unstarted]) == unstarted
@@ -50,13 +50,16 @@ def test_one_that_has_not_started_is_found_by_its_urls_though_it_has_no_name() -
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Wanted("absent", id=2, name="m3"), "not by the name m3"),
-        (Wanted("absent", name="m9", peer_urls=("http://m2:2380",)), "m2 is meant by its id or peer_urls"),
+        (Wanted("absent", id=2, name="m3"), "m2 matches the id or peer_urls, but not the name m3"),
+        (
+            Wanted("absent", name="m9", peer_urls=("http://m2:2380",)),
+            "m2 matches the id or peer_urls, but not the name m9",
+        ),
         (
             Wanted("absent", name="m1", peer_urls=("http://m2:2380",)),
             "http://m2:2380 is a peer URL of another member, m2",
         ),
-        (Wanted("absent", peer_urls=("http://m1:2380", "http://m2:2380")), "several members fit"),
+        (Wanted("absent", peer_urls=("http://m1:2380", "http://m2:2380")), "several members match"),
         (Wanted("absent", name="m1", peer_urls=("http://elsewhere:2380",)), "m1 has other peer URLs"),
         (Wanted("present", id=9), "no member has the id 9"),
         (Wanted("present", name="m9"), "give peer_urls to add it"),
@@ -64,43 +67,43 @@ def test_one_that_has_not_started_is_found_by_its_urls_though_it_has_no_name() -
         (Wanted("promoted", id=255), "no member ff to promote"),
     ],
 )
-def test_what_contradicts_itself_is_refused(wanted: Wanted, message: str) -> None:
+def test_contradictory_request_is_refused(wanted: Wanted, message: str) -> None:
     with pytest.raises(EtcdError, match=message):
         decide(wanted, _voters(3), {1, 2, 3})
 
 
-def test_two_of_one_name() -> None:
+def test_name_of_two_members_is_refused() -> None:
     twins = [_member(1), Member(2, "m1", ("http://m2:2380",), (), False)]
-    with pytest.raises(EtcdError, match=r"several members fit .1, 2.; name one by its id"):
+    with pytest.raises(EtcdError, match=r"several members match .1, 2.; use an id"):
         find(Wanted("absent", name="m1"), twins)
 
 
-def test_changes_and_what_comes_of_them() -> None:
+def test_change_is_decided_and_applied() -> None:
     members = [*_voters(3), _member(4, learner=True)]
-    well = {1, 2, 3, 4}
-    add = decide(Wanted("present", peer_urls=("http://m5:2380",)), members, well)
+    healthy = {1, 2, 3, 4}
+    add = decide(Wanted("present", peer_urls=("http://m5:2380",)), members, healthy)
     assert add == Change("add", Member(0, "", ("http://m5:2380",), (), True))
     assert len(applied(add, members)) == 5
 
-    update = decide(Wanted("present", name="m2", peer_urls=("http://new:2380",)), members, well)
+    update = decide(Wanted("present", name="m2", peer_urls=("http://new:2380",)), members, healthy)
     assert update == Change("update", _member(2), ("http://new:2380",))
     assert {member.peer_urls for member in applied(update, members)} >= {("http://new:2380",), ("http://m1:2380",)}
 
-    promote = decide(Wanted("promoted", name="m4"), members, well)
+    promote = decide(Wanted("promoted", name="m4"), members, healthy)
     assert promote == Change("promote", _member(4, learner=True))
     assert not any(member.is_learner for member in applied(promote, members))
 
-    remove = decide(Wanted("absent", name="m3"), members, well)
+    remove = decide(Wanted("absent", name="m3"), members, healthy)
     assert remove == Change("remove", _member(3))
     assert [member.id for member in applied(remove, members)] == [1, 2, 4]
 
     for nothing in (Wanted("present", name="m1"), Wanted("promoted", name="m1"), Wanted("absent", name="m9")):
-        assert decide(nothing, members, well) is None
+        assert decide(nothing, members, healthy) is None
     assert applied(None, members) == tuple(members)
 
 
 @pytest.mark.parametrize(
-    ("voters", "well", "victim", "allowed"),
+    ("voters", "healthy", "victim", "allowed"),
     [
         (3, {1, 2, 3}, 3, True),
         (3, {1, 2}, 3, True),  # the one that is down
@@ -114,34 +117,34 @@ def test_changes_and_what_comes_of_them() -> None:
         (4, {1, 2, 3}, 3, True),
     ],
 )
-def test_no_removal_costs_the_quorum(voters: int, well: set[int], victim: int, allowed: bool) -> None:
+def test_removal_that_costs_the_quorum_is_refused(voters: int, healthy: set[int], victim: int, allowed: bool) -> None:
     wanted = Wanted("absent", id=victim)
     if allowed:
-        assert decide(wanted, _voters(voters), well) == Change("remove", _member(victim))
+        assert decide(wanted, _voters(voters), healthy) == Change("remove", _member(victim))
         return
     with pytest.raises(EtcdError, match="would lose quorum"):
-        decide(wanted, _voters(voters), well)
+        decide(wanted, _voters(voters), healthy)
     forced = Wanted("absent", id=victim, force=True)
-    assert decide(forced, _voters(voters), well) == Change("remove", _member(victim))
+    assert decide(forced, _voters(voters), healthy) == Change("remove", _member(victim))
 
 
-def test_a_learner_comes_and_goes_as_it_likes() -> None:
+def test_learner_is_added_and_removed_without_regard_to_quorum() -> None:
     members = [_member(1), _member(2), _member(3, learner=True)]
     assert decide(Wanted("absent", id=3), members, {1})
     assert decide(Wanted("present", peer_urls=("http://m4:2380",)), members, {1})
 
 
-@pytest.mark.parametrize(("voters", "well", "allowed"), [(1, {1}, False), (2, {1, 2}, True), (3, {1, 2}, False)])
-def test_a_voter_counts_before_it_has_started(voters: int, well: set[int], allowed: bool) -> None:
+@pytest.mark.parametrize(("voters", "healthy", "allowed"), [(1, {1}, False), (2, {1, 2}, True), (3, {1, 2}, False)])
+def test_voter_counts_for_quorum_before_it_has_started(voters: int, healthy: set[int], allowed: bool) -> None:
     wanted = Wanted("present", peer_urls=("http://new:2380",), learner=False)
     if allowed:
-        assert decide(wanted, _voters(voters), well)
+        assert decide(wanted, _voters(voters), healthy)
     else:
         with pytest.raises(EtcdError, match="add it with learner=true and promote it"):
-            decide(wanted, _voters(voters), well)
+            decide(wanted, _voters(voters), healthy)
 
 
-def test_a_learner_that_is_down_is_not_promoted_where_its_vote_is_needed() -> None:
+def test_unhealthy_learner_is_not_promoted_where_its_vote_is_needed() -> None:
     members = [_member(1), _member(2, learner=True)]
     assert decide(Wanted("promoted", id=2), members, {1, 2})
     with pytest.raises(EtcdError, match="promoting m2 would leave 1 healthy of 2 voters where 2 are needed"):

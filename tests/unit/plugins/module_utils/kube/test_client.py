@@ -99,7 +99,7 @@ def test_the_status_is_merged_and_the_spec_is_left_alone(apiserver: ApiServer, k
     kube.patch_status("EtcdCluster", "default", "absent", {"phase": "Creating"})  # deleted meanwhile: no error
 
 
-def test_a_namespace_that_is_being_deleted_takes_nothing_new(apiserver: ApiServer, kube: Kube) -> None:
+def test_a_terminating_namespace_takes_nothing_new(apiserver: ApiServer, kube: Kube) -> None:
     apiserver.namespace("going")
     manifest = _config_map("late")
     manifest["metadata"]["namespace"] = "going"
@@ -139,7 +139,7 @@ def test_refused_credentials_are_loaded_again_once(apiserver: ApiServer) -> None
     assert refused.value.status == 401
 
 
-def test_a_server_of_another_ca_is_not_talked_to(apiserver: ApiServer) -> None:
+def test_a_server_certificate_of_another_ca_is_refused(apiserver: ApiServer) -> None:
     settings = Configuration(host=apiserver.url, api_key={"BearerToken": f"Bearer {TOKEN}"})
     with pytest.raises(KubeError, match=r"https://127\.0\.0\.1:\d+ does not answer: .*CERTIFICATE_VERIFY_FAILED"):
         Kube(lambda: settings).get("Pod", "default", "any")

@@ -140,7 +140,7 @@ def test_an_exec_plugin_that_is_not_there_is_an_error(write: Write) -> None:
         connect()
 
 
-def test_an_exec_plugin_that_hangs_is_given_up(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exec_plugin_that_hangs_is_an_error(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "_LOAD_SECONDS", 0.3)
     write(_plugin(tmp_path, "{}", seconds=2))
     with pytest.raises(KubeError, match="Check the current user's exec plugin"):
@@ -179,7 +179,7 @@ def test_a_server_of_another_ca_is_talked_to_only_when_the_kubeconfig_says_so(
     assert server.authorizations == ["Bearer t"]
 
 
-def test_certificates_of_no_use_are_reported(server: Server, write: Write, certificates: Path) -> None:
+def test_unusable_certificates_are_reported(server: Server, write: Write, certificates: Path) -> None:
     write({"client-certificate": str(certificates / "alice.crt"), "client-key": str(certificates / "server.key")})
     with pytest.raises(KubeError, match=rf"The certificates for {server.url} cannot be used: .*KEY_VALUES_MISMATCH"):
         connect()
@@ -289,7 +289,7 @@ def test_the_default_file(server: Server, write: Write, monkeypatch: pytest.Monk
     assert server.authorizations == ["Bearer default"]
 
 
-def test_what_make_run_chooses_comes_before_the_operators_proxy(
+def test_etcdops_kubeconfig_comes_before_kubeconfig(
     server: Server, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(config.KUBECONFIG, str(write({"token": "mine"}, file="mine")))
@@ -330,7 +330,7 @@ def test_the_service_account_of_a_pod(
         ("{contexts: [], clusters: [], users: []}", "current-context"),
     ],
 )
-def test_a_kubeconfig_of_no_use_is_named(
+def test_an_invalid_kubeconfig_is_reported_with_its_path(
     content: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "config"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,9 +15,21 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import (
     Storage,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore, Snapshot
-from ansible_collections.etcdops.etcd.plugins.module_utils.backup.jobs import Ended, Job
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import Observed, Phase, Plan, Step, status
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Ended, Job
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase as BasePhase
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import (
+    CreateObjects,
+    DeleteJobs,
+    FetchSnapshot,
+    HoldCluster,
+    Observation,
+    Phase,
+    Reason,
+    ReleaseCluster,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import abandoned, gone, plan, status
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SNAPSHOT = Snapshot(
@@ -34,45 +46,54 @@ MEMBERS = [{"name": "example-0", "role": "leader", "healthy": True}]
 
 
 class World:
-    """What the API server would keep, with the operator's own steps taken at once and all else by the test."""
+    """What the API server would keep. The operator's actions are done at once, all else is done by the test."""
 
     def __init__(self, restore: Restore, cluster: Cluster, **seen: Any) -> None:
         self.restore, self.cluster = restore, cluster
         self.status: dict[str, Any] = {}
-        self.seen = Observed(NOW, "operator:1", SNAPSHOT, cluster=cluster, **seen)
-        self.phases: list[Phase] = []
-        self.steps: list[Step] = []
+        self.seen = Observation(NOW, "operator:1", SNAPSHOT, cluster=cluster, **seen)
+        self.phases: list[BasePhase] = []
+        self.actions: list[Action | None] = []
 
     def reconcile(self, **seen: Any) -> Plan:
         self.seen = replace(self.seen, **seen)
         planned = plan(self.restore, self.seen, self.status)
-        told = status(self.restore, planned, self.status, NOW)
+        told = status(self.restore, self.seen, planned, self.status)
         self.status = {key: value for key, value in (self.status | told).items() if value is not None}
         if not self.phases or self.phases[-1] is not planned.phase:
             self.phases.append(planned.phase)
-        self.steps.append(planned.step)
-        self._take(planned)
+        self.actions.append(planned.action)
+        self._act(planned.action)
         return planned
 
-    def _take(self, planned: Plan) -> None:
-        made = {each["metadata"]["name"]: each for each in planned.create}
-        jobs = {name: ACTIVE for name, each in made.items() if each["kind"] == "Job" and name != "back-source"}
-        claims = {name: "cluster-uid" for name, each in made.items() if each["kind"] == "PersistentVolumeClaim"}
-        kept = {name: job for name, job in self.seen.jobs.items() if name not in planned.delete_jobs}
-        self.seen = replace(self.seen, jobs=kept | jobs, claims={**self.seen.claims, **claims})
-        if "back-source" in made:
-            self.seen = replace(self.seen, source=ACTIVE)
-        if "back-source" in planned.delete_jobs:
-            self.seen = replace(self.seen, source=None)
-        for each in made.values():
-            if each["kind"] == "EtcdCluster":
-                self.seen = replace(self.seen, resource=each)
-            elif each["kind"] == "EtcdBackup":
-                self.seen = replace(self.seen, backup={})
-        if planned.annotations and self.seen.resource:
-            self.annotate(planned.annotations)
-        if planned.forget_id:
-            self.cluster_status(clusterID=None)
+    def _act(self, action: Action | None) -> None:
+        match action:
+            case FetchSnapshot():
+                self.seen = replace(self.seen, source=ACTIVE)
+            case CreateObjects(objects):
+                for each in objects:
+                    self._create(each)
+            case DeleteJobs(jobs):
+                kept = {name: job for name, job in self.seen.jobs.items() if name not in jobs}
+                source = None if "back-source" in jobs else self.seen.source
+                self.seen = replace(self.seen, jobs=kept, source=source)
+            case HoldCluster(_, annotations):
+                self.annotate(annotations)
+            case ReleaseCluster(_, annotations):
+                self.annotate(annotations)
+                self.cluster_status(clusterID=None)
+
+    def _create(self, manifest: Manifest) -> None:
+        name, seen = manifest["metadata"]["name"], self.seen
+        match manifest["kind"]:
+            case "Job":
+                self.seen = replace(seen, jobs={**seen.jobs, name: ACTIVE})
+            case "PersistentVolumeClaim":
+                self.seen = replace(seen, claims={**seen.claims, name: "cluster-uid"})
+            case "EtcdCluster":
+                self.seen = replace(seen, resource=manifest)
+            case "EtcdBackup":
+                self.seen = replace(seen, backup={})
 
     def annotate(self, wanted: dict[str, str | None]) -> None:
         assert self.seen.resource
@@ -86,6 +107,11 @@ class World:
 
     def finish(self, verb: str, job: Job = COMPLETE) -> None:
         self.seen = replace(self.seen, jobs={k: job if f"-{verb}-" in k else v for k, v in self.seen.jobs.items()})
+
+
+def _created(planned: Plan) -> tuple[Manifest, ...]:
+    assert isinstance(planned.action, CreateObjects), planned
+    return planned.action.objects
 
 
 def _in_place() -> World:
@@ -108,21 +134,22 @@ def _settings(job: dict[str, Any], prefix: str) -> dict[str, str]:
     return {each["name"]: each["value"] for each in env if each["name"].startswith(prefix)}
 
 
-def test_into_a_new_cluster() -> None:
+def test_restore_into_a_new_cluster_succeeds() -> None:
     world = World(NEW, CLUSTER)
     first = world.reconcile()
-    assert first.step is Step.FETCH
+    assert isinstance(first.action, FetchSnapshot)
+    assert [each["metadata"]["name"] for each in first.action.objects] == ["back-source"]
     world.reconcile(source=replace(SERVING, running=False))
-    made = world.reconcile(source=SERVING, check_log=CHECKED).create[0]
+    (made,) = _created(world.reconcile(source=SERVING, check_log=CHECKED))
     assert (made["kind"], made["spec"]) == ("EtcdCluster", {"version": "3.6.16"})
     assert made["metadata"]["annotations"] == {HELD_BY: "back", MADE_BY: "restore-uid"}
     restoring = world.reconcile()
-    assert [each["kind"] for each in restoring.create] == ["PersistentVolumeClaim"] * 3 + ["Job"] * 3
-    assert restoring.create[0]["metadata"]["labels"]["etcdops.dev/cluster-uid"] == "cluster-uid"
-    assert world.reconcile().step is Step.IDLE
+    created = _created(restoring)
+    assert [each["kind"] for each in created] == ["PersistentVolumeClaim"] * 3 + ["Job"] * 3
+    assert created[0]["metadata"]["labels"]["etcdops.dev/cluster-uid"] == "cluster-uid"
+    assert world.reconcile().action is None
     world.finish("member")
-    released = world.reconcile()
-    assert (released.step, released.forget_id) == (Step.RELEASE, True)
+    assert isinstance(world.reconcile().action, ReleaseCluster)
     assert world.seen.annotations == {MADE_BY: "restore-uid", RESTORED: "3"}
     assert world.reconcile().phase is Phase.STARTING
     world.cluster_status(phase="Running", clusterID="new")
@@ -131,16 +158,16 @@ def test_into_a_new_cluster() -> None:
     assert (world.status["revision"], world.status["size"]) == (7, 3)
     world.reconcile()
     assert (world.seen.source, world.seen.jobs) == (None, {})
-    assert world.reconcile().step is world.reconcile().step is Step.IDLE  # there was nothing before
+    assert world.reconcile().action is world.reconcile().action is None  # there is no previous data
     assert world.phases == [Phase.VERIFYING, Phase.RESTORING, Phase.STARTING, Phase.SUCCEEDED]
-    assert world.steps[-2:] == [Step.IDLE, Step.IDLE]
+    assert world.actions[-2:] == [None, None]
 
 
-def test_every_member_is_made_from_the_same() -> None:
+def test_every_member_is_restored_from_the_same_snapshot_and_token() -> None:
     world = World(NEW, CLUSTER)
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
-    jobs = [each for each in world.reconcile().create if each["kind"] == "Job"]
+    jobs = [each for each in _created(world.reconcile()) if each["kind"] == "Job"]
     commands = [job["spec"]["template"]["spec"]["containers"][0]["command"] for job in jobs]
     for name in ("--initial-cluster=", "--initial-cluster-token=", "--bump-revision=", "--mark-compacted"):
         assert len({next(word for word in command if word.startswith(name)) for command in commands}) == 1
@@ -159,19 +186,20 @@ def test_every_member_is_made_from_the_same() -> None:
     assert {volume["secret"]["secretName"] for volume in volumes if "secret" in volume} == {"back-transfer-restore-"}
 
 
-def test_in_place() -> None:
+def test_restore_in_place_succeeds_and_deletes_the_previous_data() -> None:
     world = _in_place()
     restoring = _until_restoring(world)
-    assert [each["kind"] for each in restoring.create] == ["Job"] * 3
-    settings = _settings(restoring.create[0], "RESTORE_")
+    created = _created(restoring)
+    assert [each["kind"] for each in created] == ["Job"] * 3
+    settings = _settings(created[0], "RESTORE_")
     assert settings["RESTORE_OLD_DATA"] == "/var/lib/etcd/before-restore-"
     assert "RESTORE_OVERWRITE" not in settings
     world.finish("member")
     world.reconcile()
     assert world.seen.annotations == {MADE_BY: "restore-uid", RESTORED: "3"}
     assert world.seen.status["clusterID"] is None
-    world.cluster_status(clusterID="old")  # somebody wrote late what was read early
-    assert world.reconcile().step is Step.RELEASE
+    world.cluster_status(clusterID="old")  # a late reconcile of the EtcdCluster wrote it back
+    assert isinstance(world.reconcile().action, ReleaseCluster)
     assert world.seen.status["clusterID"] is None
     world.cluster_status(phase="Running", clusterID="new")
     assert world.reconcile().phase is Phase.SUCCEEDED
@@ -190,14 +218,14 @@ def test_in_place() -> None:
     ]
 
 
-def test_in_place_without_a_quorum_there_is_no_snapshot_first() -> None:
+def test_no_snapshot_is_taken_first_without_a_healthy_member() -> None:
     world = _in_place()
     world.cluster_status(phase="QuorumLost", members=[{**MEMBERS[0], "healthy": False}])
     world.reconcile()
     assert world.reconcile(source=SERVING, check_log=CHECKED).phase is Phase.STOPPING
 
 
-def test_a_bad_snapshot_touches_nothing() -> None:
+def test_damaged_snapshot_changes_nothing() -> None:
     world = _in_place()
     world.reconcile()
     bad = Job(NOW, False, "BackoffLimitExceeded", pod="pod", ended={"fetch": Ended(1, '{"error": "it is damaged"}')})
@@ -207,7 +235,7 @@ def test_a_bad_snapshot_touches_nothing() -> None:
     assert world.seen.annotations == {}
 
 
-def test_no_snapshot_of_what_is_there_touches_nothing() -> None:
+def test_failed_snapshot_of_the_current_data_changes_nothing() -> None:
     world = _in_place()
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
@@ -217,17 +245,17 @@ def test_no_snapshot_of_what_is_there_touches_nothing() -> None:
     assert world.seen.annotations == {}
 
 
-def test_a_failure_half_way_puts_everything_back() -> None:
+def test_failure_while_restoring_puts_the_previous_data_back() -> None:
     world = _in_place()
     _until_restoring(world)
     world.seen = replace(world.seen, jobs={**world.seen.jobs, "back-member-0": COMPLETE, "back-member-1": FAILED})
     ended = world.reconcile()
-    assert (ended.phase, ended.delete_jobs) == (Phase.PUTTING_BACK, ("back-member-2",))
+    assert (ended.phase, ended.action) == (Phase.PUTTING_BACK, DeleteJobs(("back-member-2",)))
     made = world.reconcile()
-    assert [each["metadata"]["name"] for each in made.create] == [f"back-putback-{number}" for number in range(3)]
+    assert [each["metadata"]["name"] for each in _created(made)] == [f"back-putback-{number}" for number in range(3)]
     assert HELD_BY in world.seen.annotations
     world.finish("putback", FAILED)
-    assert world.reconcile().step is Step.TIDY  # tried again
+    assert isinstance(world.reconcile().action, DeleteJobs)  # tried again
     world.reconcile()
     world.finish("putback")
     world.reconcile()
@@ -237,21 +265,22 @@ def test_a_failure_half_way_puts_everything_back() -> None:
     planned = world.reconcile()
     assert planned.phase is Phase.FAILED
     assert "no room" in planned.message
-    assert "has what it held before" in planned.message
+    assert "example has its previous data" in planned.message
 
 
-def test_nothing_is_put_back_while_somebody_may_write() -> None:
+def test_nothing_is_put_back_while_a_job_may_write() -> None:
     world = _in_place()
     _until_restoring(world)
     world.seen = replace(world.seen, jobs={**world.seen.jobs, "back-member-1": FAILED})
     world.reconcile()
     stopping = Job(NOW, False, "", stopping=True)
     waiting = world.reconcile(jobs={"back-member-2": stopping})
-    assert (waiting.phase, waiting.create) == (Phase.PUTTING_BACK, ())
-    assert [each["kind"] for each in world.reconcile(jobs={}).create] == ["Job"] * 3
+    assert waiting.phase is Phase.PUTTING_BACK
+    assert waiting.action == DeleteJobs(("back-member-2",))
+    assert [each["kind"] for each in _created(world.reconcile(jobs={}))] == ["Job"] * 3
 
 
-def test_the_volumes_are_not_touched_before_every_member_has_stopped() -> None:
+def test_volumes_are_not_used_before_every_member_has_stopped() -> None:
     world = _in_place()
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
@@ -259,37 +288,40 @@ def test_the_volumes_are_not_touched_before_every_member_has_stopped() -> None:
     for phase, stopped in (("Running", True), ("Restoring", False)):
         world.cluster_status(phase=phase)
         waiting = world.reconcile(stopped=stopped)
-        assert (waiting.phase, waiting.create) == (Phase.STOPPING, ())
+        assert (waiting.phase, waiting.action) == (Phase.STOPPING, None)
 
 
-def test_a_mark_that_somebody_removed_is_made_again() -> None:
+def test_removed_hold_annotation_is_set_again_before_the_release() -> None:
     world = _in_place()
     _until_restoring(world)
     world.annotate({HELD_BY: None})
     world.finish("member")
     held = world.reconcile()
-    assert (held.phase, held.step) == (Phase.STOPPING, Step.HOLD)
-    assert world.reconcile().step is Step.RELEASE
+    assert (held.phase, held.action) == (Phase.STOPPING, HoldCluster("example", {HELD_BY: "back"}))
+    assert isinstance(world.reconcile().action, ReleaseCluster)
 
 
-def test_a_paused_cluster_that_serves_is_saved_first() -> None:
+def test_snapshot_of_a_paused_healthy_cluster_is_taken_first() -> None:
     world = _in_place()
     world.cluster_status(phase="Paused")
     world.reconcile()
     planned = world.reconcile(source=SERVING, check_log=CHECKED)
     assert planned.phase is Phase.SNAPSHOTTING
-    assert planned.create[0]["spec"] == {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
+    (made,) = _created(planned)
+    assert made["spec"] == {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
 
 
-def test_the_snapshot_is_fetched_beside_the_member_that_is_saved_first() -> None:
-    """Both may be on one claim, and that on one node."""
-    (job,) = _in_place().reconcile().create
+def test_source_job_runs_beside_the_member_whose_snapshot_is_taken_first() -> None:
+    """Both may use one PVC, and that may be on one node."""
+    action = _in_place().reconcile().action
+    assert isinstance(action, FetchSnapshot)
+    (job,) = action.objects
     affinity = job["spec"]["template"]["spec"]["affinity"]["podAffinity"]
     term = affinity["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
     assert term["labelSelector"]["matchLabels"] == {"statefulset.kubernetes.io/pod-name": "example-0"}
 
 
-def test_old_data_that_could_not_be_deleted_is_told_of() -> None:
+def test_previous_data_that_cannot_be_deleted_is_reported() -> None:
     world = _in_place()
     _until_restoring(world)
     world.finish("member")
@@ -301,60 +333,96 @@ def test_old_data_that_could_not_be_deleted_is_told_of() -> None:
         world.reconcile()
         world.finish("tidy", FAILED)
     assert world.status["tidied"]
-    assert "could not be deleted from data-" in world.status["message"]
+    assert "could not be deleted from PVC data-example-0, data-example-1, data-example-2" in world.status["message"]
 
 
-def test_a_new_cluster_that_got_no_data_is_told_of() -> None:
+def test_new_cluster_without_data_is_reported() -> None:
     world = World(NEW, CLUSTER)
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
     world.reconcile()
     world.finish("member", FAILED)
-    assert "EtcdCluster fresh was made and has no data" in world.reconcile().message
+    assert "EtcdCluster fresh was created and has no data; delete it" in world.reconcile().message
 
 
-def test_deleted_half_way_puts_everything_back_too() -> None:
+def test_deletion_while_restoring_puts_the_previous_data_back() -> None:
     world = _in_place()
     _until_restoring(world)
     world.restore = replace(IN_PLACE, deleting=True)
     for _ in range(6):
         planned = world.reconcile()
         world.finish("putback")
-    assert planned.release
+    assert planned.finalized
     assert HELD_BY not in world.seen.annotations
 
 
 @pytest.mark.parametrize(
     ("restore", "seen", "said"),
     [
-        (IN_PLACE, {"cluster": None}, "there is no EtcdCluster example"),
+        (IN_PLACE, {"cluster": None}, "EtcdCluster example does not exist"),
         (IN_PLACE, {"cluster": replace(CLUSTER, size=0)}, "has size 0"),
-        (IN_PLACE, {"cluster": replace(CLUSTER, held_by="other")}, "is being restored by other"),
-        (NEW, {"resource": {"metadata": {}}}, "exists already and is not touched"),
+        (IN_PLACE, {"cluster": replace(CLUSTER, held_by="other")}, "is already being restored by EtcdRestore other"),
+        (NEW, {"resource": {"metadata": {}}}, "EtcdCluster fresh exists and is not changed"),
         (NEW, {"claims": {"data-fresh-0": "x"}}, "hold data of an earlier cluster"),
         (NEW, {"cluster": replace(CLUSTER, storage=Storage("Memory"))}, "must be Persistent"),
         (NEW, {"refusal": "spec.size: too large"}, "spec.size: too large"),
-        (NEW, {"problem": "there is no EtcdBackup x"}, "there is no EtcdBackup x"),
+        (NEW, {"problem": "EtcdBackup x does not exist"}, "EtcdBackup x does not exist"),
         (NEW, {"cluster": replace(CLUSTER, version="3.5.35")}, "can't be restored into 3.5.35"),
     ],
 )
-def test_what_can_not_be_done_is_said(restore: Restore, seen: dict[str, Any], said: str) -> None:
-    planned = plan(restore, replace(Observed(NOW, "operator:1", SNAPSHOT, cluster=CLUSTER), **seen), {})
-    assert (planned.phase, planned.step) == (Phase.FAILED, Step.IDLE)
+def test_impossible_restore_fails_with_the_reason(restore: Restore, seen: dict[str, Any], said: str) -> None:
+    planned = plan(restore, replace(Observation(NOW, "operator:1", SNAPSHOT, cluster=CLUSTER), **seen), {})
+    assert (planned.phase, planned.reason, planned.action) == (Phase.FAILED, Reason.FAILED, None)
     assert said.lower() in planned.message.lower()
 
 
-def test_the_version_may_be_known_from_the_snapshot_alone() -> None:
+def test_version_is_checked_from_the_snapshot_when_no_backup_names_it() -> None:
     bare = replace(SNAPSHOT, version="")
-    seen = Observed(NOW, "o", bare, cluster=replace(CLUSTER, version="3.5.35"), source=SERVING, check_log=CHECKED)
+    seen = Observation(NOW, "o", bare, cluster=replace(CLUSTER, version="3.5.35"), source=SERVING, check_log=CHECKED)
     assert "can't be restored into 3.5.35" in plan(NEW, seen, {}).message
     newer = replace(seen, cluster=replace(CLUSTER, version="3.7.3"))
-    assert plan(NEW, newer, {}).step is Step.CREATE
+    assert _created(plan(NEW, newer, {}))
     of_3_5 = json.dumps({"hash": 255, "revision": 7, "totalKey": 9})
     assert "can't be restored into 3.7.3" in plan(NEW, replace(newer, check_log=of_3_5), {}).message
 
 
-def test_finished_is_finished() -> None:
+def test_finished_restore_does_nothing_more() -> None:
     for phase in (Phase.SUCCEEDED, Phase.FAILED):
-        planned = plan(NEW, Observed(NOW, cluster=CLUSTER), {"phase": phase, "tidied": True})
-        assert (planned.phase, planned.step) == (phase, Step.IDLE)
+        planned = plan(NEW, Observation(NOW, cluster=CLUSTER), {"phase": phase, "tidied": True})
+        assert (planned.phase, planned.action) == (phase, None)
+
+
+def test_restore_ends_when_its_namespace_or_itself_is_gone() -> None:
+    for planned in (abandoned(IN_PLACE), gone("back")):
+        assert (planned.reason, planned.finalized, planned.action) == (Reason.GONE, True, None)
+
+
+def test_slow_start_says_that_the_previous_data_is_still_there() -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.finish("member")
+    world.reconcile()
+    world.cluster_status(phase="Starting", message="Waiting for example-0.")
+    assert world.reconcile().message == "Waiting for example to become healthy: Waiting for example-0."
+    late = world.reconcile(now=NOW + timedelta(minutes=11))
+    assert late.phase is Phase.STARTING
+    assert late.message.endswith("This takes unusually long. The previous data is still on the volumes.")
+
+
+def test_restore_fails_when_the_new_cluster_is_deleted_while_it_starts() -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.finish("member")
+    world.reconcile()
+    planned = world.reconcile(resource=None)
+    assert (planned.phase, planned.message) == (Phase.FAILED, "EtcdCluster example was deleted.")
+
+
+def test_restore_fails_when_the_source_job_ends_early() -> None:
+    world = World(NEW, CLUSTER)
+    world.reconcile()
+    world.reconcile(source=SERVING, check_log=CHECKED)
+    world.reconcile()
+    planned = world.reconcile(source=None)
+    assert planned.phase is Phase.FAILED
+    assert planned.message.startswith("The Job that hands out the snapshot has ended.")

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import Retention, Schedule, runs_after
-from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.planner import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import spread
+from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.plan import (
     Made,
-    Observed,
+    Observation,
     Phase,
-    Step,
-    plan,
-    status,
+    PruneBackups,
+    Reason,
+    StartBackup,
 )
+from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.planner import plan, status
 
 CREATED = datetime(2026, 11, 16, 10, 30, tzinfo=UTC)
 HOURLY = Schedule("hourly", "ns", "uid-1", 1, CREATED, "example", "0 * * * *", template=(("cluster", "example"),))
@@ -32,20 +34,26 @@ class World:
     def reconcile(self, now: datetime, *, crash: bool = False) -> int:
         """One reconcile, with a crash after the status was written or none; returns when to come back."""
         backups = tuple(self._seen(name, begun, now) for name, begun in self.made.items())
-        seen = Observed(now, backups)
+        seen = Observation(now, backups)
         planned = plan(self.schedule, seen, self.status)
         self.status |= status(self.schedule, seen, planned, self.status)
         self.status = {key: value for key, value in self.status.items() if value is not None}
         if not crash:
-            for name in planned.delete:
-                self.deleted.append(name)
-                del self.made[name]
-            for manifest in planned.create:
-                name = manifest["metadata"]["name"]
-                assert name not in self.begun
-                self.begun.append(name)
-                self.made[name] = now
-        return planned.requeue
+            match planned.action:
+                case PruneBackups(pruned):
+                    self._delete(pruned)
+                case StartBackup(backup, replaced):
+                    self._delete(replaced)
+                    name = backup["metadata"]["name"]
+                    assert name not in self.begun
+                    self.begun.append(name)
+                    self.made[name] = now
+        return spread(planned.requeue, self.schedule.uid)
+
+    def _delete(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.deleted.append(name)
+            del self.made[name]
 
     def _seen(self, name: str, begun: datetime, now: datetime) -> Made:
         due = datetime.strptime(name.removeprefix("hourly-"), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
@@ -58,7 +66,7 @@ class World:
             now += timedelta(seconds=self.reconcile(now))
 
 
-def test_each_run_begins_once_and_at_its_time() -> None:
+def test_each_run_starts_once_and_on_time() -> None:
     world = World(HOURLY)
     world.live(CREATED, CREATED + timedelta(hours=5))
     assert world.begun == [f"hourly-20261116-{hour}0000" for hour in range(11, 16)]
@@ -67,7 +75,7 @@ def test_each_run_begins_once_and_at_its_time() -> None:
     assert world.status["nextRunTime"] == "2026-11-16T16:00:00Z"
 
 
-def test_a_crash_at_any_point_loses_no_run_and_begins_none_twice() -> None:
+def test_crash_at_any_point_loses_no_run_and_starts_none_twice() -> None:
     due = datetime(2026, 11, 16, 11, tzinfo=UTC)
     for crash_at in range(4):
         world = World(HOURLY)
@@ -78,10 +86,10 @@ def test_a_crash_at_any_point_loses_no_run_and_begins_none_twice() -> None:
         assert world.begun == ["hourly-20261116-110000"]
 
 
-def test_what_was_missed_is_made_up_for_once_if_not_too_late() -> None:
+def test_missed_runs_are_caught_up_once_within_the_deadline() -> None:
     world = World(HOURLY)
     world.live(CREATED, CREATED + timedelta(hours=1))
-    back = datetime(2026, 11, 16, 14, 20, tzinfo=UTC)  # nobody was there at 12, 13 and 14
+    back = datetime(2026, 11, 16, 14, 20, tzinfo=UTC)  # no operator ran at 12, 13 and 14
     world.live(back, back + timedelta(minutes=5))
     assert world.begun[1:] == ["hourly-20261116-140000"]
 
@@ -90,7 +98,7 @@ def test_what_was_missed_is_made_up_for_once_if_not_too_late() -> None:
     assert late.begun == []
 
 
-def test_a_run_that_is_not_done_holds_up_the_next_or_not() -> None:
+def test_concurrency_policy_decides_about_a_run_that_is_not_finished() -> None:
     slow = timedelta(minutes=90)
     ends = CREATED + timedelta(hours=3)
     forbid = World(HOURLY, slow)
@@ -105,45 +113,45 @@ def test_a_run_that_is_not_done_holds_up_the_next_or_not() -> None:
     assert [name[-6:] for name in again.deleted] == ["110000", "120000"]
 
 
-def test_runs_that_begin_later_than_the_next_is_due_are_begun_all_the_same() -> None:
+def test_runs_delayed_beyond_the_next_due_time_still_start() -> None:
     world = World(replace(HOURLY, jitter=timedelta(hours=2), concurrency="Allow"))
     world.live(CREATED, CREATED + timedelta(hours=12))
     assert len(world.begun) >= 5
     assert all(world.made[name] >= world._seen(name, CREATED, CREATED).due for name in world.made)
 
 
-def test_one_that_was_begun_before_a_crash_was_not_missed() -> None:
+def test_run_started_before_a_crash_does_not_count_as_missed() -> None:
     noon, one = (datetime(2026, 11, 16, hour, tzinfo=UTC) for hour in (12, 13))
     before = {"lastScheduleTime": "2026-11-16T11:00:00Z"}
-    seen = Observed(one, (Made("hourly-20261116-120000", noon, "Succeeded"),))
+    seen = Observation(one, (Made("hourly-20261116-120000", noon, "Succeeded"),))
     patient = replace(HOURLY, deadline=timedelta(hours=2))
-    assert plan(patient, seen, before).message == "Beginning hourly-20261116-130000."
-    assert "1 earlier runs were missed" in plan(patient, Observed(one), before).message
+    assert plan(patient, seen, before).message == "Starting hourly-20261116-130000."
+    assert "1 earlier runs were missed" in plan(patient, Observation(one), before).message
 
 
-def test_what_ends_after_it_was_suspended_is_pruned_soon() -> None:
+def test_run_that_ends_while_suspended_is_pruned_soon() -> None:
     due = [datetime(2026, 11, 16, hour, tzinfo=UTC) for hour in (11, 12)]
     running = [
         Made(f"hourly-20261116-{each:%H}0000", each, phase)
         for each, phase in zip(due, ("Succeeded", "Running"), strict=True)
     ]
     suspended = replace(HOURLY, suspend=True, retention=Retention(last=1))
-    waiting = plan(suspended, Observed(due[1], tuple(running)), {})
-    assert (waiting.step, waiting.requeue) == (Step.IDLE, 5)
+    waiting = plan(suspended, Observation(due[1], tuple(running)), {})
+    assert (waiting.action, waiting.requeue) == (None, 5)
     done = (running[0], replace(running[1], phase="Succeeded"))
-    assert plan(suspended, Observed(due[1], done), {}).delete == ("hourly-20261116-110000",)
+    assert plan(suspended, Observation(due[1], done), {}).action == PruneBackups(("hourly-20261116-110000",))
 
 
-def test_a_run_that_failed_is_told_with_its_reason() -> None:
+def test_failed_run_is_reported_with_its_reason() -> None:
     noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
     failed = Made("hourly-20261116-120000", noon, "Failed", message="The disk is full.")
-    seen, before = Observed(noon + timedelta(minutes=5), (failed,)), {"lastScheduleTime": "2026-11-16T12:00:00Z"}
+    seen, before = Observation(noon + timedelta(minutes=5), (failed,)), {"lastScheduleTime": "2026-11-16T12:00:00Z"}
     told = status(HOURLY, seen, plan(HOURLY, seen, before), before)
-    assert told["message"].startswith("hourly-20261116-120000 failed: The disk is full. The next run begins")
+    assert told["message"].startswith("hourly-20261116-120000 failed: The disk is full. The next run starts")
     assert {each["type"]: each["message"] for each in told["conditions"]}["BackedUp"].endswith("The disk is full.")
 
 
-def test_suspended() -> None:
+def test_suspended_schedule_starts_nothing_and_catches_nothing_up() -> None:
     world = World(replace(HOURLY, suspend=True))
     world.live(CREATED, CREATED + timedelta(hours=3))
     assert world.begun == []
@@ -151,12 +159,12 @@ def test_suspended() -> None:
     world.schedule = HOURLY
     now = CREATED + timedelta(hours=3)
     world.live(now, now + timedelta(minutes=15))
-    assert world.begun == []  # what was due meanwhile is not made up for
+    assert world.begun == []  # runs that were due in the meantime are not caught up
     world.live(now + timedelta(minutes=15), now + timedelta(minutes=35))
     assert [name[-6:] for name in world.begun] == ["140000"]
 
 
-def test_jitter_delays_and_stays_the_same() -> None:
+def test_jitter_delays_a_run_by_a_stable_time() -> None:
     jittery = replace(HOURLY, jitter=timedelta(minutes=10))
     due = next(runs_after(jittery, CREATED))
     delay = jittery.delay(due)
@@ -169,36 +177,46 @@ def test_jitter_delays_and_stays_the_same() -> None:
     assert timedelta() <= begun - due - delay <= timedelta(seconds=2)
 
 
-def test_retention_is_applied() -> None:
+def test_retention_deletes_old_backups() -> None:
     world = World(replace(HOURLY, retention=Retention(last=2)))
     world.live(CREATED, CREATED + timedelta(hours=6))
     assert len(world.begun) == 6
     assert [name[-6:] for name in world.made] == ["150000", "160000"]
 
 
-def test_time_zones_and_their_changes() -> None:
-    night = replace(HOURLY, cron="0 3 * * *", zone="Europe/Berlin")
-    runs = runs_after(night, datetime(2026, 3, 27, 12, tzinfo=UTC))
-    assert [next(runs).astimezone(UTC).hour for _ in range(3)] == [2, 1, 1]  # summer time begins on the 29th
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"cron": "every day"}, "no cron expression"),
-        ({"cron": "99 * * * *"}, "no cron expression"),
-        ({"zone": "Mars/Olympus"}, "is not known"),
+        ({"cron": "every day"}, "is not a cron expression"),
+        ({"cron": "99 * * * *"}, "is not a cron expression"),
+        ({"zone": "Mars/Olympus"}, "is unknown"),
     ],
 )
-def test_nonsense_is_said(changed: dict[str, str], said: str) -> None:
-    planned = plan(replace(HOURLY, **changed), Observed(CREATED), {})  # type: ignore[arg-type]
-    assert (planned.phase, planned.step) == (Phase.INVALID, Step.IDLE)
+def test_invalid_schedule_is_reported(changed: dict[str, str], said: str) -> None:
+    planned = plan(replace(HOURLY, **changed), Observation(CREATED), {})  # type: ignore[arg-type]
+    assert (planned.phase, planned.reason, planned.action) == (Phase.INVALID, Reason.INVALID, None)
     assert said in planned.message
 
 
-def test_what_is_made() -> None:
-    planned = plan(HOURLY, Observed(datetime(2026, 11, 16, 11, 0, 1, tzinfo=UTC)), {})
-    (made,) = planned.create
+def test_backup_of_a_run_has_labels_and_no_owner() -> None:
+    planned = plan(HOURLY, Observation(datetime(2026, 11, 16, 11, 0, 1, tzinfo=UTC)), {})
+    assert isinstance(planned.action, StartBackup)
+    made = planned.action.backup
     assert made["metadata"]["labels"] == {"etcdops.dev/schedule": "hourly", "etcdops.dev/schedule-uid": "uid-1"}
     assert "ownerReferences" not in made["metadata"]
     assert made["spec"] == {"cluster": "example", "deletion": {"storage": "Delete"}}
+
+
+def test_schedule_that_is_being_deleted_starts_no_run() -> None:
+    due = datetime(2026, 11, 16, 11, 0, 1, tzinfo=UTC)
+    planned = plan(replace(HOURLY, deleting=True), Observation(due), {})
+    assert (planned.reason, planned.action) == (Reason.GONE, None)
+
+
+def test_skipped_run_is_recorded_and_reported() -> None:
+    noon, one = (datetime(2026, 11, 16, hour, tzinfo=UTC) for hour in (12, 13))
+    running = Made("hourly-20261116-120000", noon, "Running")
+    planned = plan(HOURLY, Observation(one, (running,)), {"lastScheduleTime": "2026-11-16T12:00:00Z"})
+    assert (planned.reason, planned.action) == (Reason.RUN_SKIPPED, None)
+    assert planned.record["lastScheduleTime"] == "2026-11-16T13:00:00Z"
+    assert planned.reason.warning

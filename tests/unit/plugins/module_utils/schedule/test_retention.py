@@ -14,32 +14,32 @@ def _made(*hours_ago: float, good: bool = True, done: bool = True) -> list[Kept]
     return [Kept(f"b{hours:g}", NOW - timedelta(hours=hours), good, done) for hours in hours_ago]
 
 
-def test_the_last_so_many_are_kept() -> None:
+def test_last_keeps_that_many() -> None:
     assert to_delete(_made(1, 2, 3, 4), Retention(last=2)) == ["b4", "b3"]
     assert to_delete(_made(1, 2), Retention(last=7)) == []
 
 
-def test_the_last_good_one_is_never_deleted() -> None:
+def test_last_good_backup_is_never_deleted() -> None:
     assert to_delete(_made(5, 6), Retention(last=0, weekly=0)) == ["b6"]
     assert to_delete([*_made(1, 2, 3, good=False), *_made(500)], Retention(last=1)) == []
 
 
-def test_bad_ones_go_when_there_is_a_newer_good_one() -> None:
+def test_failed_backups_are_deleted_when_a_newer_one_succeeded() -> None:
     assert to_delete([*_made(1), *_made(2, 3, good=False)], Retention(last=7)) == ["b3", "b2"]
     assert to_delete(_made(2, 3, good=False), Retention(last=1)) == []
 
 
-def test_of_bad_ones_alone_the_last_three_are_kept() -> None:
+def test_three_failed_backups_are_kept_while_no_newer_one_succeeded() -> None:
     assert to_delete(_made(1, 2, 3, 4, 5, good=False), Retention(last=7)) == ["b5", "b4"]
     assert to_delete([*_made(1, 2, 3, 4, good=False), *_made(9)], Retention(last=1)) == ["b4"]
 
 
-def test_what_is_not_done_is_left_alone() -> None:
+def test_unfinished_backups_are_left_alone() -> None:
     running = _made(0, 30, good=False, done=False)
     assert to_delete([*running, *_made(1, 2)], Retention(last=1)) == ["b2"]
 
 
-def test_one_for_each_hour_day_and_week() -> None:
+def test_one_backup_is_kept_for_each_hour_day_and_week() -> None:
     every_half_hour = _made(*(number / 2 for number in range(2 * 24 * 30)))
     gone = set(to_delete(every_half_hour, Retention(last=2, hourly=3, daily=3, weekly=4)))
     kept = [each for each in every_half_hour if each.name not in gone]
@@ -53,7 +53,7 @@ def test_one_for_each_hour_day_and_week() -> None:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_whatever_there_is(seed: int) -> None:
+def test_random_backups_keep_every_rule(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311
     made = [
         Kept(f"b{number}", NOW - timedelta(minutes=dice.randrange(100000)), dice.random() < 0.7, dice.random() < 0.9)
@@ -72,4 +72,4 @@ def test_whatever_there_is(seed: int) -> None:
         assert good[-1] in left
     else:
         assert len(bad) == min(FAILED, sum(each.done for each in made))
-    assert to_delete(left, rules) == []  # and then it rests
+    assert to_delete(left, rules) == []  # a second time deletes nothing

@@ -8,18 +8,14 @@ import resource
 
 import pyrage
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.codec import (
-    StoreError,
-    decode,
-    encode,
-    recipients_of,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.codec import decode, encode, recipients_of
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
 
 IDENTITY = pyrage.x25519.Identity.generate()
 
 
 def _snapshot(pages: int = 40) -> bytes:
-    """The form of a snapshot: a database of whole pages with its magic, and its sha256."""
+    """Bytes in the form of a snapshot: whole pages with the database's magic, and their sha256."""
     body = bytearray(random.Random(1).randbytes(4096 * pages // 2) + bytes(4096 * pages // 2))  # noqa: S311
     body[16:20] = b"\xed\xda\x0c\xed"
     return bytes(body) + hashlib.sha256(body).digest()
@@ -42,7 +38,7 @@ ALL = [(False, False), (True, False), (False, True), (True, True)]
 
 
 @pytest.mark.parametrize(("compress", "encrypt"), ALL)
-def test_what_goes_in_comes_out(compress: bool, encrypt: bool) -> None:
+def test_decoding_reverses_encoding(compress: bool, encrypt: bool) -> None:
     plain = _snapshot()
     stored = _encoded(plain, compress=compress, encrypt=encrypt)
     assert _decoded(stored, str(IDENTITY)) == plain
@@ -52,7 +48,7 @@ def test_what_goes_in_comes_out(compress: bool, encrypt: bool) -> None:
 
 
 @pytest.mark.parametrize(("compress", "encrypt"), ALL)
-def test_cut_short_anywhere_is_seen(compress: bool, encrypt: bool) -> None:
+def test_truncated_snapshot_is_refused(compress: bool, encrypt: bool) -> None:
     stored = _encoded(_snapshot(), compress=compress, encrypt=encrypt)
     for length in (0, 10, 33, 700, 5000, len(stored) // 2, len(stored) - 4096, len(stored) - 512, len(stored) - 1):
         with pytest.raises(StoreError):
@@ -60,36 +56,36 @@ def test_cut_short_anywhere_is_seen(compress: bool, encrypt: bool) -> None:
 
 
 @pytest.mark.parametrize(("compress", "encrypt"), ALL)
-def test_a_flipped_bit_anywhere_is_seen(compress: bool, encrypt: bool) -> None:
+def test_flipped_bit_is_detected(compress: bool, encrypt: bool) -> None:
     stored = _encoded(_snapshot(), compress=compress, encrypt=encrypt)
     dice = random.Random(2)  # noqa: S311
     for position in [dice.randrange(len(stored)) for _ in range(40)] + [len(stored) - 1]:
         damaged = bytearray(stored)
         damaged[position] ^= 1 << dice.randrange(8)
         with contextlib.suppress(StoreError):
-            assert _decoded(bytes(damaged), str(IDENTITY)) == _snapshot(), position  # a bit that means nothing
+            assert _decoded(bytes(damaged), str(IDENTITY)) == _snapshot(), position  # a bit without meaning
 
 
-def test_what_is_no_snapshot_and_which_key_is_missing() -> None:
-    with pytest.raises(StoreError, match="no etcd snapshot"):
+def test_error_says_whether_the_snapshot_or_the_key_is_wrong() -> None:
+    with pytest.raises(StoreError, match="not an etcd snapshot"):
         _decoded(b"hello" * 1000)
     secret = _encoded(_snapshot(), compress=True, encrypt=True)
     with pytest.raises(StoreError, match="no key was given"):
         _decoded(secret)
     with pytest.raises(StoreError, match="can't be decrypted"):
         _decoded(secret, str(pyrage.x25519.Identity.generate()))
-    with pytest.raises(StoreError, match="no age identity"):
+    with pytest.raises(StoreError, match="not an age identity"):
         _decoded(secret, "not a key")
-    with pytest.raises(StoreError, match="no age public key"):
+    with pytest.raises(StoreError, match="not an age public key"):
         encode(io.BytesIO(_snapshot()), io.BytesIO(), compress=False, recipients=["nonsense"])
 
 
-def test_public_keys_follow_from_private_ones() -> None:
+def test_public_keys_are_derived_from_private_keys() -> None:
     assert recipients_of([str(IDENTITY)]) == [str(IDENTITY.to_public())]
 
 
 class _Zeros:
-    """A large database of nothing, made as it is read."""
+    """A large source of zeros, made as it is read."""
 
     def __init__(self, size: int) -> None:
         self.left = size
@@ -100,7 +96,7 @@ class _Zeros:
         return piece
 
     def readinto(self, buffer: memoryview) -> int:
-        raise NotImplementedError  # for those that are neither compressed nor encrypted
+        raise NotImplementedError  # only plain snapshots are read this way
 
 
 class _Nowhere:
@@ -108,11 +104,11 @@ class _Nowhere:
         return len(data)
 
 
-def test_memory_stays_small_whatever_the_size() -> None:
+def test_memory_does_not_grow_with_the_size() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     compressed = io.BytesIO()
     encode(_Zeros(1 << 29), compressed, compress=True, recipients=[str(IDENTITY.to_public())])
     compressed.seek(0)
-    with pytest.raises(StoreError):  # nothing but zeros is no database
+    with pytest.raises(StoreError):  # zeros are not a database
         decode(compressed, _Nowhere(), [str(IDENTITY)])
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024

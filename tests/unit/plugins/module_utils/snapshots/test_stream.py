@@ -49,7 +49,7 @@ def _read(stream: Stream, size: int) -> bytes:
 
 @pytest.mark.parametrize("blob", [1000, 32768, len(DATABASE)])
 @pytest.mark.parametrize("size", [7000, 32, 1 << 20])
-def test_a_snapshot_is_read_into_whatever_buffer(blob: int, size: int) -> None:
+def test_snapshot_is_read_into_buffers_of_any_size(blob: int, size: int) -> None:
     stream = _stream(WHOLE, blob)
     assert stream.length == len(WHOLE)
     assert _read(stream, size) == WHOLE
@@ -57,11 +57,11 @@ def test_a_snapshot_is_read_into_whatever_buffer(blob: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("content", [WHOLE[:-1], WHOLE[:-40], b"x" + WHOLE[1:], DATABASE])
-def test_what_is_not_whole_is_refused_at_its_end(content: bytes) -> None:
+def test_incomplete_or_damaged_stream_is_refused_at_its_end(content: bytes) -> None:
     with pytest.raises(EtcdError, match="ended early or was damaged"):
         _read(_stream(content), 50_000)
 
 
-def test_nothing_is_no_snapshot() -> None:
-    with pytest.raises(EtcdError, match="nothing in the snapshot"):
+def test_empty_stream_is_refused() -> None:
+    with pytest.raises(EtcdError, match="the snapshot is empty"):
         _ = Stream(iter([]), "m0").length

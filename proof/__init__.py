@@ -1,1 +1,0 @@
-"""What scenarios and benchmarks prove with: a writer that misses nothing, losses on demand, a look from all sides."""

@@ -1,0 +1,1 @@
+"""Checks that ask Kubernetes and etcd, never the operator."""

@@ -1,0 +1,1 @@
+"""Faults: lost members and data, damaged snapshots, a killed operator, full volumes."""

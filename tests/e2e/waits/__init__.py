@@ -1,0 +1,1 @@
+"""Waits for a state of an object."""

@@ -1,0 +1,115 @@
+"""Each deletion is of exactly the object it was decided on, on a real kube-apiserver."""
+
+from __future__ import annotations
+
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Asked
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.effects import (
+    apply_object,
+    delete_found,
+    delete_refs,
+    existing,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+
+from tests.unit.plugins.objects import Namespace
+
+
+def _ref(manifest: Manifest) -> dict[str, str]:
+    return {"name": manifest["metadata"]["name"], "uid": manifest["metadata"]["uid"]}
+
+
+def _names(namespace: Namespace) -> list[str]:
+    found = namespace.kube.list("ConfigMap", namespace.name, "test=yes")
+    return [each["metadata"]["name"] for each in found]
+
+
+def _some(namespace: Namespace, *names: str) -> list[Manifest]:
+    return [namespace.config_map(name, labels={"test": "yes"}) for name in names]
+
+
+def test_object_with_the_given_uid_is_deleted(namespace: Namespace) -> None:
+    one, _ = _some(namespace, "one", "two")
+    asked = Asked("ConfigMap", namespace.name)
+    assert delete_refs(namespace.kube, asked, [_ref(one)], dry_run=True) == ["one"]
+    assert _names(namespace) == ["one", "two"]
+    assert delete_refs(namespace.kube, asked, [_ref(one)]) == ["one"]
+    assert _names(namespace) == ["two"]
+
+
+def test_new_object_of_the_same_name_is_left_alone(namespace: Namespace) -> None:
+    (first,) = _some(namespace, "one")
+    namespace.kube.delete("ConfigMap", namespace.name, "one")
+    (second,) = _some(namespace, "one")
+    asked = Asked("ConfigMap", namespace.name)
+    for dry_run in (True, False):
+        assert delete_refs(namespace.kube, asked, [_ref(first)], dry_run=dry_run) == []
+    assert namespace.get("ConfigMap", "one") == second
+
+
+def test_object_that_is_replaced_after_it_was_read_is_left_alone(namespace: Namespace) -> None:
+    (first,) = _some(namespace, "one")
+    kube = namespace.kube
+    read = kube.read
+
+    def late(asked: list[Asked]) -> list[list[Manifest]]:
+        """Someone else deletes and creates it between our read and our deletion."""
+        found = list(read(asked))
+        kube.delete("ConfigMap", namespace.name, "one")
+        _some(namespace, "one")
+        return found
+
+    kube.read = late  # type: ignore[method-assign, assignment]
+    assert delete_refs(kube, Asked("ConfigMap", namespace.name), [_ref(first)]) == []
+    assert delete_found(kube, [Asked("ConfigMap", namespace.name, "one")]) == []
+    assert _names(namespace) == ["one"]
+
+
+def test_missing_object_is_not_an_error(namespace: Namespace) -> None:
+    asked = Asked("ConfigMap", namespace.name)
+    assert delete_refs(namespace.kube, asked, [{"name": "absent", "uid": "1"}]) == []
+    assert delete_refs(namespace.kube, asked, []) == []
+
+
+def test_objects_are_deleted_by_name_and_by_selector(namespace: Namespace) -> None:
+    _some(namespace, "one", "two")
+    namespace.config_map("three")
+    asked = [Asked("ConfigMap", namespace.name, "three"), Asked("ConfigMap", namespace.name, selector="test=yes")]
+    assert delete_found(namespace.kube, asked, dry_run=True) == ["three", "one", "two"]
+    assert delete_found(namespace.kube, asked) == ["three", "one", "two"]
+    assert delete_found(namespace.kube, asked) == []
+
+
+def test_object_that_is_being_deleted_is_deleted_again_only_by_force(namespace: Namespace) -> None:
+    held = namespace.config_map("held", finalizers=["etcdops.dev/test"])
+    asked = Asked("ConfigMap", namespace.name)
+    assert delete_refs(namespace.kube, asked, [_ref(held)]) == ["held"]
+    assert delete_refs(namespace.kube, asked, [_ref(held)]) == []
+    assert delete_refs(namespace.kube, asked, [_ref(held)], "force") == ["held"]
+
+
+def test_force_removes_a_pod_that_no_kubelet_confirms(namespace: Namespace) -> None:
+    pod = namespace.pod("one", {}, node="gone")
+    asked = Asked("Pod", namespace.name)
+    assert delete_refs(namespace.kube, asked, [_ref(pod)]) == ["one"]
+    assert "deletionTimestamp" in namespace.get("Pod", "one")["metadata"]
+    assert delete_refs(namespace.kube, asked, [_ref(pod)], "force") == ["one"]
+    assert namespace.kube.get("Pod", namespace.name, "one") is None
+
+
+def test_apply_tells_whether_the_object_changed(namespace: Namespace) -> None:
+    meta = {"namespace": namespace.name, "name": "one"}
+    wanted: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "1"}}
+
+    def apply(manifest: Manifest, *, dry_run: bool = False) -> bool:
+        (before,) = existing(namespace.kube, [manifest])
+        return apply_object(namespace.kube, manifest, before, dry_run=dry_run)
+
+    assert existing(namespace.kube, [wanted]) == [None]
+    assert apply(wanted, dry_run=True)
+    assert apply(wanted)
+    assert not apply(wanted)
+    assert not apply(wanted, dry_run=True)
+    other = {**wanted, "data": {"a": "2"}}
+    assert apply(other, dry_run=True)
+    assert namespace.get("ConfigMap", "one")["data"] == {"a": "1"}
+    assert apply(other)

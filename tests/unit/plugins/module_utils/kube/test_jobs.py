@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Job, observe, patience
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+UID = "12345678-9"
+
+
+def _job(*conditions: str, **meta: Any) -> dict[str, Any]:
+    said = [{"type": each, "status": "True", "reason": "BackoffLimitExceeded"} for each in conditions]
+    owner = {"creationTimestamp": "2026-11-16T12:00:00Z", "ownerReferences": [{"uid": UID}]}
+    return {"metadata": {**owner, **meta}, "status": {"conditions": said}}
+
+
+def _pod(phase: str, state: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+    containers = [{"name": "save", "state": state or {}}]
+    return {
+        "metadata": {"name": "pod", "creationTimestamp": "2026-11-16T12:00:00Z", **meta},
+        "status": {"phase": phase, "initContainerStatuses": containers, "podIP": "10.0.0.1"},
+    }
+
+
+def test_job_has_failed_only_when_its_pods_have_ended() -> None:
+    running = observe(_job("FailureTarget"), [_pod("Running", {"running": {}})], UID, NOW)
+    assert running
+    assert (running.finished, running.begun) == (False, True)
+    ended = observe(_job("FailureTarget"), [_pod("Failed", {"terminated": {"exitCode": 1, "message": "no"}})], UID, NOW)
+    assert ended
+    assert (ended.finished, ended.why) == (True, "no")
+
+
+@pytest.mark.parametrize("job", [None, _job(deletionTimestamp="2026-11-16T12:00:00Z")])
+def test_deleted_job_is_gone_only_when_its_pods_are(job: dict[str, Any] | None) -> None:
+    assert observe(job, [], UID, NOW) is None
+    assert observe(job, [_pod("Succeeded")], UID, NOW) is None
+    dying = _pod("Running", deletionTimestamp="2026-11-16T12:00:00Z")
+    stopping = observe(job, [dying], UID, NOW)
+    assert stopping
+    assert (stopping.stopping, stopping.finished) == (True, False)
+    assert observe(job, [dying], UID, NOW + timedelta(minutes=2)) is None  # its node does not answer
+
+
+def test_job_of_an_earlier_object_of_the_same_name_counts_as_stopping() -> None:
+    other = observe(_job("Complete"), [], "87654321-0", NOW)
+    assert other
+    assert (other.stopping, other.complete) == (True, False)
+
+
+def test_pod_that_waits_for_a_secret_has_not_begun_and_reports_why() -> None:
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "keys" not found'}}
+    job = observe(_job(), [_pod("Pending", waiting)], UID, NOW)
+    assert job
+    assert not job.begun
+    assert job.problem == 'its pod can\'t start: CreateContainerConfigError: secret "keys" not found'
+
+
+@pytest.mark.parametrize("said", ['claim "disk" not found', 'claim "disk" not found. not found'])
+def test_reason_of_an_unschedulable_pod_is_reported_once(said: str) -> None:
+    pod = _pod("Pending")
+    pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": said}]
+    found = observe(_job(), [pod], UID, NOW)
+    assert found
+    assert found.trouble == ' Its pod can\'t be scheduled: claim "disk" not found.'
+
+
+def test_requeue_interval_grows_with_the_age_of_a_job() -> None:
+    job = Job(NOW, False, "")
+    assert [patience(job, NOW + timedelta(seconds=passed)) for passed in (0, 9, 30, 3600)] == [2, 2, 6, 15]

@@ -1,0 +1,186 @@
+"""What is observed of an EtcdRestore, from a real kube-apiserver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import parse as parse_cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import claim_manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import jobs
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.observe import observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import backup_name
+
+from tests.unit.plugins.objects import Namespace
+
+SOURCE = {"claim": {"name": "disk", "path": "example/one.db"}}
+IN_PLACE = {"inPlace": {"cluster": "example", "confirm": "example"}}
+
+
+@pytest.fixture(autouse=True)
+def _operator(namespace: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pod that the operator runs in."""
+    namespace.pod("operator-1", {})
+    monkeypatch.setenv("POD_NAMESPACE", namespace.name)
+    monkeypatch.setenv("POD_NAME", "operator-1")
+
+
+def _restore(namespace: Namespace, target: Manifest | None = None, source: Manifest | None = None) -> Restore:
+    spec = {"source": source or SOURCE, **(target or IN_PLACE)}
+    return parse(namespace.resource("EtcdRestore", "back", spec))
+
+
+def _new(**spec: Any) -> Manifest:
+    return {"newCluster": {"name": "fresh", "spec": {"size": 3, "version": "3.6.16", **spec}}}
+
+
+def _cluster(namespace: Namespace, status: Manifest | None = None) -> Cluster:
+    return parse_cluster(namespace.cluster("example", status))
+
+
+def test_restore_in_place_is_observed_with_its_cluster_and_pvcs(namespace: Namespace) -> None:
+    cluster = _cluster(namespace, {"phase": "Running", "clusterID": "old"})
+    namespace.create(claim_manifest(cluster, "example-0"))
+    namespace.claim("data-example-1", labels={"etcdops.dev/cluster": "example"})  # of an earlier cluster
+    namespace.claim("data-other-0")
+    namespace.claim("disk")
+    found = observe(namespace.kube, _restore(namespace), {})
+    assert found.image == "operator:1"
+    assert found.cluster == cluster
+    assert (found.status["clusterID"], found.annotations) == ("old", {})
+    assert found.claims == {"data-example-0": cluster.uid, "data-example-1": ""}
+    assert found.snapshot
+    assert (found.snapshot.location, found.problem) == ("claim://disk/example/one.db", "")
+    assert (found.source, found.jobs, found.backup, found.refusal) == (None, {}, None, "")
+
+
+def test_cluster_that_does_not_exist_is_none_in_place(namespace: Namespace) -> None:
+    found = observe(namespace.kube, _restore(namespace), {})
+    assert (found.cluster, found.resource) == (None, None)
+
+
+def test_new_cluster_is_observed_as_it_would_be_created(namespace: Namespace) -> None:
+    found = observe(namespace.kube, _restore(namespace, _new()), {})
+    assert found.resource is None
+    assert found.cluster
+    assert (found.cluster.name, found.cluster.storage.type, found.refusal) == ("fresh", "Persistent", "")
+    assert namespace.kube.get("EtcdCluster", namespace.name, "fresh") is None
+
+
+def test_new_cluster_that_kubernetes_would_refuse_is_observed_with_the_reason(namespace: Namespace) -> None:
+    found = observe(namespace.kube, _restore(namespace, _new(options={"extra": {"no-such-option": "1"}})), {})
+    assert "no-such-option" in found.refusal or "spec.options" in found.refusal
+    assert found.cluster
+    assert found.cluster.size == 0
+
+
+def test_source_is_the_snapshot_of_a_successful_backup_only(namespace: Namespace) -> None:
+    _cluster(namespace)
+    restore = _restore(namespace, source={"backup": "one"})
+    found = observe(namespace.kube, restore, {})
+    assert found.snapshot is None
+    assert found.problem.startswith("EtcdBackup one does not exist")
+    spec = {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
+    made = namespace.resource("EtcdBackup", "one", spec)
+    assert observe(namespace.kube, restore, {}).problem == "EtcdBackup one has not succeeded: it is Pending"
+    done = {"phase": "Succeeded", "sha256": "ab", "etcdVersion": "3.6.16"}
+    namespace.kube.patch_status("EtcdBackup", namespace.name, "one", done)
+    found = observe(namespace.kube, restore, {})
+    assert found.problem == "PersistentVolumeClaim disk does not exist in this namespace"
+    namespace.claim("disk")
+    found = observe(namespace.kube, restore, {})
+    assert found.snapshot
+    assert found.problem == ""
+    assert (found.snapshot.sha256, found.snapshot.version) == ("ab", "3.6.16")
+    assert found.snapshot.location == f"claim://disk/example/one-{made['metadata']['uid'][:8]}.db"
+
+
+def test_members_have_stopped_when_neither_replicas_nor_pods_are_left(namespace: Namespace) -> None:
+    _cluster(namespace)
+    namespace.claim("disk")
+    restore = _restore(namespace)
+    labels = {"etcdops.dev/cluster": "example"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "etcd", "image": "etcd:1"}]}}
+    spec = {"replicas": 3, "serviceName": "x", "selector": {"matchLabels": labels}, "template": template}
+    manifest: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "example"}, "spec": spec}
+    namespace.create(manifest, {"observedGeneration": 1, "replicas": 3})
+    namespace.pod("example-0", labels)
+
+    def stopped() -> bool:
+        return observe(namespace.kube, restore, {}).stopped
+
+    def scale(replicas: int) -> None:
+        meta = {**manifest["metadata"], "namespace": namespace.name}
+        namespace.kube.apply({**manifest, "metadata": meta, "spec": {**spec, "replicas": replicas}})
+
+    def controller(generation: int, replicas: int) -> None:
+        status = {"observedGeneration": generation, "replicas": replicas}
+        namespace.kube.patch_status("StatefulSet", namespace.name, "example", status)
+
+    assert not stopped()
+    scale(0)
+    assert not stopped()
+    controller(1, 0)  # it has not seen the change
+    namespace.kube.delete("Pod", namespace.name, "example-0", how="force")
+    assert not stopped()
+    controller(2, 0)
+    assert stopped()
+    namespace.pod("example-1", labels)
+    assert not stopped()
+
+
+def test_jobs_on_volumes_are_observed_until_the_previous_data_is_deleted(namespace: Namespace) -> None:
+    cluster = _cluster(namespace)
+    namespace.claim("disk")
+    restore = _restore(namespace)
+    for ordinal in range(2):
+        namespace.create(jobs.member(restore, cluster, ordinal, jobs.Source("10.0.0.9", 3, "operator:1")))
+    namespace.create(jobs.after(restore, cluster, "tidy", 0, "operator:1"))
+    namespace.complete("back-member-1")
+    found = observe(namespace.kube, restore, {"size": 3}).jobs
+    assert {name: job.complete for name, job in found.items()} == {
+        "back-member-0": False,
+        "back-member-1": True,
+        "back-tidy-0": False,
+    }
+    assert observe(namespace.kube, restore, {"size": 3, "tidied": True}).jobs == {}
+
+
+def test_source_job_is_observed_by_its_pod(namespace: Namespace) -> None:
+    cluster = _cluster(namespace)
+    namespace.claim("disk")
+    restore = _restore(namespace)
+    assert restore.snapshot
+    job = namespace.create(jobs.source(restore, restore.snapshot, cluster, "operator:1"))
+    serving = {"name": "serve", "image": "x", "imageID": "", "ready": True, "restartCount": 0}
+    running = {"running": {"startedAt": "2026-11-16T12:00:00Z"}}
+    namespace.pod_of(
+        job,
+        {
+            "phase": "Running",
+            "podIP": "10.0.0.9",
+            "podIPs": [{"ip": "10.0.0.9"}],
+            "containerStatuses": [{**serving, "state": running}],
+        },
+    )
+    found = observe(namespace.kube, restore, {}).source
+    assert found
+    assert (found.running, found.address) == (True, "10.0.0.9")
+
+
+def test_snapshot_of_the_current_data_is_observed_by_its_backup(namespace: Namespace) -> None:
+    _cluster(namespace)
+    namespace.claim("disk")
+    restore = _restore(namespace)
+    spec = {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
+    namespace.resource("EtcdBackup", backup_name(restore), spec, {"phase": "Running"})
+    assert observe(namespace.kube, restore, {}).backup == {"phase": "Running"}
+
+
+def test_finished_restore_needs_neither_snapshot_nor_backup(namespace: Namespace) -> None:
+    restore = _restore(namespace, source={"backup": "deleted-since"})
+    found = observe(namespace.kube, restore, {"phase": "Succeeded"})
+    assert (found.snapshot, found.problem, found.backup, found.stopped) == (None, "", None, True)
