@@ -130,6 +130,7 @@ class Operator:
     def _act(self, cluster: Cluster, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """What an acting module does: ask the members again, then act on the answers."""
         told = " ".join(str(value) for key, value in arguments.items() if key in ("state", "pod", "id", "version"))
+        self._deaf = frozenset()  # it asks again: an answer that was missed once is not missed again
         self.before_effect(f"{name.removeprefix('etcdcluster_')} {told}")
         self._atomic, self.api.restarting = True, arguments["pod"] if name == "etcdcluster_restart" else ""
         try:
