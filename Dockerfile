@@ -1,19 +1,19 @@
-# The operator's image: `docker build .`, or, without an engine and a registry, `make image`.
+# The operator's image: `docker build .`, or `make image` without a container engine and a registry.
 ARG BASE=quay.io/operator-framework/ansible-operator:v1.42.0
 FROM ${BASE}
 
 LABEL org.opencontainers.image.title="etcdops" \
-      org.opencontainers.image.description="An operator for etcd on Kubernetes" \
+      org.opencontainers.image.description="A Kubernetes operator for etcd" \
       org.opencontainers.image.licenses="Apache-2.0"
 
 USER 0
 
-# The versions that were tested. The base that `make image` builds has them already, and nothing is downloaded.
+# The tested versions. The base that `make image` builds has them already, so nothing is downloaded.
 COPY requirements/runtime.txt /opt/ansible/requirements.txt
 RUN python3 -m pip install --quiet --no-cache-dir --root-user-action=ignore --require-hashes \
       -r /opt/ansible/requirements.txt
 
-# A role that is called by path and the collection that it uses are the same files.
+# The roles that watches.yaml names and the collection are the same files.
 ARG COLLECTION=/opt/ansible/collections/ansible_collections/etcdops/etcd
 COPY galaxy.yml LICENSE ${COLLECTION}/
 COPY meta ${COLLECTION}/meta
@@ -26,7 +26,7 @@ RUN ln -s ${COLLECTION}/roles ${COLLECTION}/playbooks /opt/ansible/ \
  && chmod -R a+rX,go-w /opt/ansible \
  && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/ansible/warm_runner ${COLLECTION}
 
-# The root file system is read-only in the pod: what is written goes to /tmp.
+# The root file system is read-only in the pod; only /tmp is writable.
 ENV HOME=/tmp \
     LANG=C.UTF-8 \
     PYTHONDONTWRITEBYTECODE=1 \
@@ -36,7 +36,7 @@ ENV HOME=/tmp \
     ANSIBLE_COLLECTIONS_PATH=/opt/ansible/collections \
     ANSIBLE_ROLES_PATH=/opt/ansible/roles
 
-# Quick and quiet: no facts, no files between Ansible and its modules, no guessing what an inventory is.
+# Fast and quiet: no facts, no temporary files for modules, one inventory format.
 ENV ANSIBLE_GATHERING=explicit \
     ANSIBLE_PIPELINING=true \
     ANSIBLE_INVENTORY_ENABLED=ini \
@@ -52,6 +52,6 @@ ENV PATH=/opt/ansible/warm_runner/bin:${PATH} \
     WARM_RUNNER_PRELOAD=ansible_collections.etcdops.etcd.plugins.modules \
     WARM_RUNNER_TRUSTED=ansible.builtin.include_tasks,requeue_after,ansible_collections.etcdops.etcd.plugins.modules
 
-# The entry point is the base's: tini, and ansible-operator with ./watches.yaml.
+# The entry point is that of the base: tini, and ansible-operator with ./watches.yaml.
 WORKDIR /opt/ansible
 USER 1001

@@ -1,4 +1,4 @@
-# What one can do here. `make help` lists it.
+# `make help` lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -9,30 +9,30 @@ INSTALL ?= default
 MEASURE ?=
 export CLUSTER ?= sandbox
 
-# Kept outside the checkout, so that a fresh clone starts warm.
+# Outside the checkout, so that a fresh clone uses it too.
 CACHE := $(or $(ETCDOPS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/etcdops)
 VENV := $(CACHE)/venv-$(shell (python3 --version; cat requirements/dev.txt requirements/collections.txt) 2>/dev/null | sha256sum | cut -c1-12)
 PYTHON := $(VENV)/bin/python
 
 export ETCDOPS_CACHE := $(CACHE)
 export PATH := $(VENV)/bin:$(PATH)
-# Our own collection (the checkout itself) and kubernetes.core.
+# The collection (the checkout itself) and kubernetes.core.
 export PYTHONPATH := $(CURDIR):$(CURDIR)/.build/collections
-# ansible-lint and Molecule link the collection that they work on into Ansible's home: one for each checkout.
+# ansible-lint and Molecule link the collection into Ansible's home: use one for each checkout.
 export ANSIBLE_HOME := $(CURDIR)/.build/ansible
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.build/collections:$(VENV)/collections
 
 .PHONY: help
-help: ## List what one can do
+help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 .PHONY: setup
 setup: $(VENV)/.complete .build/collections/ansible_collections/etcdops/etcd
 
 $(VENV)/.complete:
-	@echo "installing the Python packages into $(VENV)" >&2
+	@echo "installing Python packages into $(VENV)" >&2
 	@mkdir -p $(CACHE)
-	@command -v python3 >/dev/null || { echo "Python 3.11 or later is needed on PATH." >&2; exit 1; }
+	@command -v python3 >/dev/null || { echo "python3 is not on PATH. Install Python 3.11 or later." >&2; exit 1; }
 	@flock $(CACHE)/venv.lock $(CURDIR)/tools/make-venv $(VENV)
 
 .build/collections/ansible_collections/etcdops/etcd:
@@ -40,24 +40,24 @@ $(VENV)/.complete:
 	@ln -sfn $(CURDIR) $@
 
 .PHONY: demo
-demo: setup ## Bring up the sandbox with a healthy three-member etcd (CLUSTER=current: your own cluster)
+demo: setup ## Start the sandbox, the operator and a three-member etcd cluster (CLUSTER=current: on your own cluster)
 	@tools/demo $(CLUSTER)
 
 .PHONY: test
-test: setup ## Lint, unit tests, the sandbox's own tests, every Molecule scenario
+test: setup ## Run lint, unit tests, the sandbox's own tests and every Molecule scenario
 	@tools/test
 
 .PHONY: unit
-unit: setup ## Unit tests (they run real etcd processes) and the simulation
+unit: setup ## Run the unit tests (with real etcd processes) and the simulation
 	@$(PYTHON) -m sandbox prepare
 	@tools/unit
 
 .PHONY: lint
-lint: setup ## ruff, mypy, yamllint, ansible-lint
+lint: setup ## Run ruff, mypy, yamllint and ansible-lint
 	@tools/lint
 
 .PHONY: sandbox-up
-sandbox-up: setup ## Bring the sandbox up (NODES=3)
+sandbox-up: setup ## Start the sandbox (NODES=3)
 	@$(PYTHON) -m sandbox up --nodes $(NODES)
 
 .PHONY: sandbox-down
@@ -65,7 +65,7 @@ sandbox-down: setup ## Remove the sandbox
 	@$(PYTHON) -m sandbox down
 
 .PHONY: sandbox-status
-sandbox-status: setup ## Show how the sandbox is
+sandbox-status: setup ## Show the state of the sandbox
 	@$(PYTHON) -m sandbox status
 
 .PHONY: kubeconfig
@@ -73,23 +73,23 @@ kubeconfig: setup ## Print the path of the sandbox's kubeconfig
 	@$(PYTHON) -m sandbox kubeconfig
 
 .PHONY: python
-python: setup ## Print the path of the Python that has everything installed
+python: setup ## Print the path of the Python with all packages
 	@echo $(PYTHON)
 
 .PHONY: molecule
-molecule: setup ## Molecule scenarios (SCENARIO=name for one); leaves the sandbox up
+molecule: setup ## Run the Molecule scenarios (SCENARIO=name for one); the sandbox stays up
 	@tools/collecting tools/molecule $(SCENARIO)
 
 .PHONY: image
-image: setup ## Build the operator's image; prints the archive's path
+image: setup ## Build the operator's image and print the path of its archive
 	@tools/image
 
 .PHONY: deploy
-deploy: setup ## Install the operator (INSTALL=namespaced NAMESPACE=…; CLUSTER=current IMAGE=…: your own cluster)
+deploy: setup ## Install the operator (INSTALL=namespaced NAMESPACE=…; CLUSTER=current IMAGE=…: on your own cluster)
 	@tools/deploy $(INSTALL) $(NAMESPACE)
 
 .PHONY: undeploy
-undeploy: setup ## Remove the operator (INSTALL=…; DELETE_CRDS=yes: and all clusters)
+undeploy: setup ## Remove the operator (INSTALL=…; DELETE_CRDS=yes: also the CRDs and all clusters)
 	@tools/undeploy $(INSTALL) $(NAMESPACE)
 
 .PHONY: run

@@ -38,7 +38,6 @@ SHORTCUTS = (
     "close_terminals_at_once",
     "be_the_client",
     "send_events_over_one_connection",
-    "wait_for_results",
     "run_trusted_actions_here",
 )
 _NAME = "bench"

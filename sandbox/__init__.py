@@ -1,4 +1,4 @@
-"""A real, multi-node Kubernetes on one bare Linux machine, without a container engine.
+"""A real multi-node Kubernetes on one Linux machine, without a container engine.
 
-`python -m sandbox --help` lists what it can do; docs/sandbox.md says how it is made.
+`python -m sandbox --help` lists the commands; docs/sandbox.md explains how it works.
 """

@@ -1,4 +1,4 @@
-"""One cgroup per host, for its pods and for freezing it whole; cgroup v1 and v2."""
+"""One cgroup per host, for its pods and for freezing the whole host; cgroup v1 and v2."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def _hierarchies() -> list[Path]:
 
 
 def make(host: str) -> None:
-    """Make the host's cgroup in every hierarchy, ready for a kubelet below it."""
+    """Create the host's cgroup in every hierarchy, ready for a kubelet below it."""
     for hierarchy in _hierarchies():
         for group in (hierarchy / layout.CGROUP, hierarchy / layout.CGROUP / host):
             group.mkdir(exist_ok=True)
-            for name in ("cpuset.cpus", "cpuset.mems"):  # empty in a new v1 cpuset, and then nothing can run in it
+            for name in ("cpuset.cpus", "cpuset.mems"):  # a new v1 cpuset is empty, and nothing can run in it
                 if not _is_v2() and (group / name).exists():
                     (group / name).write_text((group.parent / name).read_text())
             _prefer(group)
@@ -44,9 +44,9 @@ def _prefer(group: Path) -> None:
 
 
 def enter(host: str, pid: int) -> None:
-    """Put a process, and what it starts from now on, where `freeze` reaches it."""
+    """Move a process, and the processes that it starts from now on, into the cgroup that `freeze` stops."""
     group = _freezer(host)
-    if _is_v2():  # only leaves may hold processes
+    if _is_v2():  # only leaf cgroups may contain processes
         group = group / "system"
         group.mkdir(exist_ok=True)
     (group / "cgroup.procs").write_text(str(pid))

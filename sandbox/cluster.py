@@ -1,4 +1,4 @@
-"""Bringing the sandbox up and down, and telling how it is."""
+"""Start and remove the sandbox, and report its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .init import Spec
 from .layout import Host
 from .run import locked, run, say, wait_for
 
-# The kubelet sets these for the whole machine; `down` sets them back.
+# The kubelet sets these for the whole machine; `down` resets them.
 KUBELET_SYSCTLS = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -33,7 +33,7 @@ class Record:
 
     nodes: int
     sysctls: dict[str, str]
-    archives: list[str]  # the images that a node gets when it is powered on
+    archives: list[str]  # the images that are loaded into a node when it is powered on
 
     def save(self) -> None:
         (layout.STATE / "record.json").write_text(json.dumps(asdict(self)))
@@ -48,14 +48,14 @@ def record(state: Path = layout.STATE) -> Record | None:
 
 
 def prepare() -> None:
-    """Everything `up` needs that can be kept: packages, programs, images."""
+    """Install and build what `up` needs and the cache keeps: packages, programs, images."""
     checks.packages()
     parts.build_all()
     preloaded.archives()
 
 
 def up(count: int) -> None:
-    """Bring the sandbox up with `count` nodes, or leave the one that is up."""
+    """Start a sandbox with `count` nodes, unless it is already running."""
     if not layout.MIN_NODES <= count <= layout.MAX_NODES:
         raise SandboxError(f"A sandbox has {layout.MIN_NODES} to {layout.MAX_NODES} nodes, not {count}.")
     checks.root()
@@ -66,7 +66,7 @@ def up(count: int) -> None:
             if there.nodes == count and all(host_state(each) == "running" for each in layout.hosts(count)):
                 say(f"the sandbox is up already, with {count} nodes")
                 return
-            say("removing the sandbox that was there")
+            say("removing the existing sandbox")
             _remove()
         checks.network()
         prepare()
@@ -79,7 +79,7 @@ def up(count: int) -> None:
 
 
 def down() -> None:
-    """Remove the sandbox and everything it made, except the cache."""
+    """Remove the sandbox and everything it created, except the cache."""
     checks.root()
     with locked(layout.lock()):
         _remove()
@@ -105,7 +105,7 @@ def _start(count: int) -> None:
         def api_is_ready() -> bool:
             for start in starts:
                 if start.done():
-                    start.result()  # a host that could not be started is no reason to wait
+                    start.result()  # raises if the host could not be started
             return _api_is_ready()
 
         wait_for("the API server to be ready", api_is_ready, timeout=120)
@@ -157,7 +157,7 @@ def load(node: Host, archives: list[str]) -> None:
 
 
 def load_everywhere(archive: Path) -> None:
-    """Import an image into every node, and into those that are powered on later."""
+    """Import an image into every running node, and record it for nodes that are powered on later."""
     there = existing()
     archives = [path for path in there.archives if path != str(archive)]
     Record(there.nodes, there.sysctls, [*archives, str(archive)]).save()
@@ -169,7 +169,7 @@ def load_everywhere(archive: Path) -> None:
 def existing() -> Record:
     there = record()
     if there is None:
-        raise SandboxError("There is no sandbox; bring one up first (make sandbox-up).")
+        raise SandboxError("There is no sandbox. Start one first (make sandbox-up).")
     return there
 
 
@@ -180,7 +180,7 @@ def kubectl(*arguments: str, stdin: str | None = None) -> str:
 
 
 def ready_nodes() -> int:
-    """How many nodes are Ready."""
+    """The number of Ready nodes."""
     try:
         nodes = json.loads(kubectl("get", "nodes", "--output=json"))["items"]
     except SandboxError:
@@ -193,7 +193,7 @@ def node_is_ready(node: dict[str, dict[str, list[dict[str, str]]]]) -> bool:
 
 
 def status() -> str:
-    """A table of the hosts and what kubectl says of the nodes."""
+    """A table of the hosts, and the output of `kubectl get nodes`."""
     there = existing()
     lines = [f"{'HOST':<15}{'ADDRESS':<15}{'STATE':<10}"]
     lines += [f"{each.name:<15}{each.address!s:<15}{host_state(each):<10}" for each in layout.hosts(there.nodes)]
@@ -205,7 +205,7 @@ def status() -> str:
 
 
 def how_to_use() -> str:
-    """What a person types to work with the sandbox."""
+    """The command that configures kubectl for the sandbox."""
     return f"export KUBECONFIG={layout.kubeconfig()} PATH={layout.STATE}/bin:$PATH"
 
 
@@ -294,7 +294,7 @@ def _write_configs(each: Host) -> None:
 
 
 def _remove() -> None:
-    """End every host and remove what is left; works on a half-made sandbox too."""
+    """Stop every host and remove everything; also works on an incomplete sandbox."""
     there = record()
     if there is None and not layout.STATE.exists():
         return
@@ -302,8 +302,8 @@ def _remove() -> None:
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     with ThreadPoolExecutor() as pool:
         list(pool.map(host.stop, names))
-    # The machine's end of the cable goes with the switch, a moment after its last process.
-    wait_for(f"{layout.UPLINK} to go", lambda: not Path("/sys/class/net", layout.UPLINK).exists(), timeout=30)
+    # The machine's end of the veth pair disappears with the switch, a moment after its last process.
+    wait_for(f"{layout.UPLINK} to disappear", lambda: not Path("/sys/class/net", layout.UPLINK).exists(), timeout=30)
     cgroups.remove()
     if there is not None and _other() is None:
         for name, value in there.sysctls.items():

@@ -1,4 +1,4 @@
-"""Everything one wants to read after a failed test, in one folder."""
+"""Collect logs, events and objects in one folder, for debugging a failed test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUERIES = {
 
 
 def collect(folder: Path) -> None:
-    """Copy the logs of every part and of every pod, and what the API server knows, into `folder`."""
+    """Copy the logs of every component and pod, the events and the objects into `folder`."""
     cluster.existing()
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(layout.STATE / "logs", folder / "hosts", dirs_exist_ok=True)
@@ -44,7 +44,7 @@ def _pods() -> list[tuple[str, str]]:
 
 
 def _ask(*query: str) -> str:
-    """An answer, or why there is none: what can't be had must not hide the rest."""
+    """The output of kubectl, or its error: one failure must not prevent the rest."""
     try:
         return cluster.kubectl(*query, "--request-timeout=15s")
     except SandboxError as error:

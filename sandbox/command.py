@@ -15,5 +15,5 @@ def run(name: str, main: Callable[[], None]) -> None:
     except SandboxError as error:
         sys.exit(f"{name}: {error}")
     except KeyboardInterrupt:
-        print(f"{name}: interrupted; nothing partial was left", file=sys.stderr)
+        print(f"{name}: interrupted; nothing incomplete is left", file=sys.stderr)
         sys.exit(130)

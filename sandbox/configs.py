@@ -1,4 +1,4 @@
-"""What each program of the sandbox is told: command lines and configuration files, as pure values."""
+"""Command lines and configuration files of the sandbox's programs, as pure values."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from . import layout
 from .layout import Host
 
-# A dead node is noticed in seconds, not in the minutes that suit a data centre.
+# A dead node is detected within seconds; the defaults of Kubernetes are minutes.
 _NODE_GRACE = "8s"
 _TOLERATE_DEAD_NODE = "10"
 
-# On a node: there from when its images are. A kubelet that starts earlier would try to pull them.
+# This file exists on a node when its images are loaded. A kubelet that starts earlier would try to pull them.
 IMAGES_LOADED = "/run/images-loaded"
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that a host runs for ever."""
+    """A program that a host keeps running."""
 
     name: str
     argv: tuple[str, ...]
     after: tuple[str, int] | None = None  # wait until this address and port answer
-    after_file: str | None = None  # wait until this file is there
+    after_file: str | None = None  # wait until this file exists
 
 
 def etcd_config(host: Host) -> list[str]:
@@ -95,7 +95,7 @@ def control_plane_programs(host: Host, bin_of: dict[str, str], python: str) -> l
         ),
         Program("coredns", (bin_of["coredns"], f"-conf={host.dir}/Corefile"), after=api),
         Program("provisioner", (python, "-m", "sandbox.provisioner"), after=api),
-        # So that Services answer on the machine itself, whatever happens to the nodes.
+        # Makes Services reachable from the machine itself, independent of the nodes.
         Program("kube-proxy", (bin_of["kube-proxy"], f"--config={host.dir}/kube-proxy.json"), after=api),
     ]
 
@@ -123,7 +123,7 @@ def node_programs(host: Host, bin_of: dict[str, str]) -> list[Program]:
 
 
 def audit_policy() -> dict[str, Any]:
-    """What service accounts ask for is logged, so that a test can see what an operator does and needs."""
+    """Log the requests of service accounts, so that a test can compare them with the operator's permissions."""
     return {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -161,11 +161,11 @@ def kubelet_config(host: Host) -> dict[str, Any]:
         "failCgroupV1": False,
         "failSwapOn": False,
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
-        "imageGCHighThresholdPercent": 100,  # an image that was loaded stays: there is nowhere to pull it from
+        "imageGCHighThresholdPercent": 100,  # keep loaded images: there is no registry to pull them from
         "nodeLeaseDurationSeconds": 8,
         "nodeStatusUpdateFrequency": "2s",
         "nodeStatusReportFrequency": "60s",
-        "syncFrequency": "10s",  # how soon a volume's new capacity is seen
+        "syncFrequency": "10s",  # how soon the kubelet notices the new capacity of a volume
     }
 
 
@@ -174,13 +174,13 @@ def kube_proxy_config(host: Host) -> dict[str, Any]:
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "clientConnection": {"kubeconfig": f"{layout.STATE}/pki/kube-proxy.kubeconfig"},
-        # The control plane is no node, and kube-proxy wants to be on one.
+        # kube-proxy needs the name of a node, and the control plane is not one.
         "hostnameOverride": host.name if host.is_node else layout.node(1).name,
         "bindAddress": str(host.address),
         "mode": "iptables",
         "iptables": {"minSyncPeriod": "100ms"},
         "clusterCIDR": str(layout.POD_NETWORK),
-        "conntrack": {"maxPerCore": 0},  # the only setting of conntrack that is the whole machine's
+        "conntrack": {"maxPerCore": 0},  # the only conntrack setting that affects the whole machine
     }
 
 
@@ -195,7 +195,7 @@ def cni_config(host: Host) -> dict[str, Any]:
                 "ipMasq": False,
                 "ipam": {
                     "type": "host-local",
-                    "dataDir": "/run/cni",  # gone when the node is powered off, like the pods
+                    "dataDir": "/run/cni",  # removed when the node is powered off, like the pods
                     "ranges": [[{"subnet": str(host.pods)}]],
                     "routes": [{"dst": "0.0.0.0/0"}],
                 },
@@ -227,7 +227,7 @@ runtime_type = "io.containerd.runc.v2"
 
 
 def corefile(host: Host) -> str:
-    # Two blocks: inside one, `template` would come before `kubernetes` and answer for it.
+    # Two blocks: in one block, `template` would come before `kubernetes` and answer its queries.
     return f"""{layout.CLUSTER_DOMAIN} in-addr.arpa ip6.arpa {{
     bind {host.address}
     errors
@@ -248,7 +248,7 @@ def corefile(host: Host) -> str:
 
 
 def cluster_objects(host: Host) -> dict[str, Any]:
-    """What the cluster has from the start: storage classes, and the DNS Service of the control plane's CoreDNS."""
+    """Objects that every sandbox has: storage classes, and the DNS Service for the control plane's CoreDNS."""
     dns_ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
     dns = {"namespace": "kube-system", "name": "kube-dns"}
     return {

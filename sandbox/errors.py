@@ -1,7 +1,7 @@
-"""The one error that the sandbox shows to a person."""
+"""The exception of the sandbox."""
 
 from __future__ import annotations
 
 
 class SandboxError(Exception):
-    """Something a person must know: one sentence that says what happened and what to do."""
+    """An error for the user: what happened, and what to do."""

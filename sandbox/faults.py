@@ -1,4 +1,4 @@
-"""Faults on demand: a node powered off and on, frozen and thawed, cut off and healed."""
+"""Fault injection: power a node off and on, freeze and thaw it, disconnect and reconnect its network."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ def find_node(name: str) -> Host:
 def _running_node(name: str) -> Host:
     node = find_node(name)
     if host.find(name) is None:
-        raise SandboxError(f"{name} is powered off; power it on first (python -m sandbox node on {name}).")
+        raise SandboxError(f"{name} is powered off. Power it on first (python -m sandbox node on {name}).")
     return node
 
 
 def off(name: str) -> None:
-    """Kill everything on a node at once; its disk stays."""
+    """Kill all processes of a node at once; its disk is kept."""
     find_node(name)
     host.stop(name)
     cgroups.remove(name)
 
 
 def on(name: str) -> None:
-    """Power a node on: the kubelet's state and the volumes are as they were, the containers are gone."""
+    """Power a node on: the kubelet's state and the volumes are unchanged, the containers are gone."""
     node = find_node(name)
     if host.find(name):
         return
     there = cluster.existing()
-    # containerd starts slowly on a root whose running state is gone, so it gets a new one.
+    # containerd starts slowly if its root exists and its runtime state does not, so it gets a new root.
     shutil.rmtree(node.dir / "containerd", ignore_errors=True)
     cluster.start_host(node, count=there.nodes, archives=there.archives)
 
 
 def freeze(name: str) -> None:
-    """Stop every process of a node where it is."""
+    """Freeze all processes of a node."""
     cgroups.freeze(_running_node(name).name)
 
 
@@ -54,7 +54,7 @@ def thaw(name: str) -> None:
 
 
 def cut(name: str) -> None:
-    """Cut a node off from all others and from the control plane."""
+    """Disconnect a node from the other nodes and from the control plane."""
     network.cut(_running_node(name).name)
 
 

@@ -1,4 +1,4 @@
-"""Starting and ending a host: one process tree in mount, network, PID and UTS namespaces of its own."""
+"""Start and stop a host: one process tree in its own mount, network, PID and UTS namespaces."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .errors import SandboxError
 from .init import Spec
 from .run import run, wait_for
 
-# setsid: a host outlives the command that started it.
+# setsid: the host keeps running after the command that started it.
 _UNSHARE = ("setsid", "--fork", "unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--kill-child")
 
 
 def start(spec: Spec, wire: Callable[[int], None]) -> None:
-    """Start a host; `wire` gets a pid inside its namespaces and makes its network."""
+    """Start a host; `wire` gets a pid in its namespaces and configures its network."""
     folder = _folder(spec.name)
     folder.mkdir(parents=True, exist_ok=True)
     Path(spec.log_dir).mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def start(spec: Spec, wire: Callable[[int], None]) -> None:
         said = process.stdout.readline().split()
         if said[:1] != ["ready"]:
             log.seek(0)
-            raise SandboxError(f"{spec.name} did not start: {log.read().strip()[-400:] or 'it said nothing'}")
+            raise SandboxError(f"{spec.name} did not start: {log.read().strip()[-400:] or 'no output'}")
         pid = int(said[1])
         cgroups.enter(spec.name, pid)
         (folder / "pid").write_text(f"{pid} {_start_time(pid)}")
@@ -45,18 +45,18 @@ def start(spec: Spec, wire: Callable[[int], None]) -> None:
 
 
 def stop(name: str) -> None:
-    """Kill everything on a host at once, as pulling its plug would."""
+    """Kill all processes of a host at once, like a power failure."""
     pid = find(name)
     if pid is None:
         return
-    cgroups.thaw(name)  # the frozen can't die
+    cgroups.thaw(name)  # a frozen process can't be killed
     os.kill(pid, signal.SIGKILL)
-    wait_for(f"{name} to end", lambda: find(name) is None, timeout=30, every=0.05)
+    wait_for(f"{name} to stop", lambda: find(name) is None, timeout=30, every=0.05)
     (_folder(name) / "pid").unlink(missing_ok=True)
 
 
 def find(name: str) -> int | None:
-    """The pid of a host's first process while it runs."""
+    """The pid of a host's first process; None if the host is not running."""
     try:
         pid, started = (_folder(name) / "pid").read_text().split()
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def inside(name: str, *argv: str | Path, timeout: float = 120) -> str:
     """Run a program in a host's mount and network namespaces."""
     pid = find(name)
     if pid is None:
-        raise SandboxError(f"{name} is not running.")
+        raise SandboxError(f"{name} is not running. See `make sandbox-status`.")
     return run(["nsenter", f"--target={pid}", "--mount", "--net", "--", *argv], timeout=timeout)
 
 
@@ -77,7 +77,7 @@ def _folder(name: str) -> Path:
 
 
 def _start_time(pid: int) -> str | None:
-    """What tells a process from a later one with the same pid."""
+    """The start time of a process, which distinguishes it from a later one with the same pid."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,7 @@
-"""The first process of a host, in namespaces of its own: it prepares the mounts and keeps the host's programs running.
+"""The first process of a host, in its own namespaces: it prepares the mounts and keeps the host's programs running.
 
-Started by host.py as `unshare … python -m sandbox.init SPEC`. It says "ready" and its pid as the machine sees it, waits
-for "go" (the network is wired then) and never returns: ending it ends the host.
+host.py starts it as `unshare … python -m sandbox.init SPEC`. It prints "ready" and its pid on the machine, waits for
+"go" (then the network is configured), and never returns: killing it stops the host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RESTART_AFTER = 1.0  # seconds
 
 @dataclass(frozen=True)
 class Spec:
-    """What a host is."""
+    """The name, programs and files of a host."""
 
     name: str
     programs: list[Program]
@@ -46,21 +46,21 @@ class Spec:
 def main() -> None:
     spec = Spec.load(Path(sys.argv[1]).read_text())
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    pid = Path("/proc/self").readlink()  # this /proc is still the machine's
+    pid = Path("/proc/self").readlink()  # /proc is still that of the machine
     prepare(spec)
     print("ready", pid, flush=True)
     if sys.stdin.readline().strip() != "go":
-        sys.exit("the network was not made")
+        sys.exit("the network was not configured")
     supervise(spec)
 
 
 def prepare(spec: Spec) -> None:
-    """Mounts and the host name; nothing of it reaches the machine's own mount namespace."""
+    """Set up mounts and the host name, without effect on the machine's own mount namespace."""
     for command in (
         ["mount", "--make-rprivate", "/"],
         ["mount", "-t", "proc", "proc", "/proc"],
         ["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run"],
-        ["mount", "--make-rshared", "/"],  # kubelet's mounts must reach containers
+        ["mount", "--make-rshared", "/"],  # mounts of the kubelet must propagate to containers
         ["mount", "--bind", spec.resolv_conf, "/etc/resolv.conf"],
     ):
         subprocess.run(command, check=True)
@@ -69,7 +69,7 @@ def prepare(spec: Spec) -> None:
 
 
 def supervise(spec: Spec) -> None:
-    """Start each program when what it waits for answers, and again a second after it ended."""
+    """Start each program when its dependencies answer, and restart it a second after it ended."""
     due = {program.name: 0.0 for program in spec.programs}
     running: dict[int, str] = {}
     while True:
@@ -106,7 +106,7 @@ def _start(program: Program, log_dir: Path) -> int:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=_unblock_signals,  # noqa: PLW1509  there are no threads here
+            preexec_fn=_unblock_signals,  # noqa: PLW1509  this process has no threads
         )
     return process.pid
 
@@ -116,7 +116,7 @@ def _unblock_signals() -> None:
 
 
 def _ended() -> list[int]:
-    """Reap every child that ended, also those that were handed to us."""
+    """Reap every child that ended, including orphans."""
     pids: list[int] = []
     while True:
         try:

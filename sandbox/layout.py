@@ -73,7 +73,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def cache_dir() -> Path:
-    """Where builds are kept; the only thing that outlives `down`."""
+    """The folder for builds; `down` does not remove it."""
     if own := os.environ.get("ETCDOPS_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "etcdops"
@@ -90,7 +90,7 @@ class Host:
 
     @property
     def dir(self) -> Path:
-        """Its disk."""
+        """The folder that is the disk of the host."""
         return STATE / "hosts" / self.name
 
     @property

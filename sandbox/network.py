@@ -1,4 +1,4 @@
-"""The sandbox's network: a switch in a namespace of its own, a cable to each host, and one to the machine itself."""
+"""The network of the sandbox: a bridge in its own namespace, a veth pair to each host, and one to the machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _ip(pid: int | None, *arguments: str) -> str:
 
 
 def wire_switch(pid: int, nodes: list[Host]) -> None:
-    """Make the switch and plug the machine itself in."""
+    """Create the bridge and connect the machine."""
     _ip(pid, "link", "add", "bridge", "type", "bridge")
     _ip(pid, "link", "set", "bridge", "up")
     _ip(None, "link", "add", layout.UPLINK, "type", "veth", "peer", "name", "uplink", "netns", str(pid))
@@ -30,7 +30,7 @@ def wire_switch(pid: int, nodes: list[Host]) -> None:
 
 
 def wire_host(pid: int, host: Host, nodes: list[Host]) -> None:
-    """Plug a host into the switch and give it routes to the pods of the others."""
+    """Connect a host to the bridge and add routes to the pods of the other nodes."""
     switch = hosts.find(layout.SWITCH)
     assert switch is not None
     _ip(pid, "link", "add", "eth0", "type", "veth", "peer", "name", host.name, "netns", str(switch))
@@ -41,14 +41,14 @@ def wire_host(pid: int, host: Host, nodes: list[Host]) -> None:
     for node in nodes:
         if node != host:
             _ip(pid, "route", "add", str(node.pods), "via", str(node.address))
-    # Services are translated before they leave; the route only lets local programs send to them.
+    # Service addresses are translated before packets leave; the route only lets local programs send to them.
     _ip(pid, "route", "add", str(layout.SERVICE_NETWORK), "dev", "eth0")
     settings = ["net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"]
     run(["nsenter", f"--target={pid}", "--net", "--", "sysctl", "-q", "-w", *settings])
 
 
 def cut(name: str) -> None:
-    """Pull a host's cable out of the switch; the host itself sees its link up, as behind a broken switch."""
+    """Disconnect a host from the bridge; its own link stays up, as behind a broken switch."""
     _ip(hosts.find(layout.SWITCH), "link", "set", name, "nomaster")
 
 

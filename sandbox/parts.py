@@ -24,8 +24,8 @@ class Part:
     """One go.mod with `tool` directives."""
 
     name: str
-    variables: dict[str, str] = field(default_factory=dict)  # what the linker sets
-    renamed: dict[str, str] = field(default_factory=dict)  # built name: the name people know
+    variables: dict[str, str] = field(default_factory=dict)  # set by the linker
+    renamed: dict[str, str] = field(default_factory=dict)  # built name: usual name
 
     @property
     def source(self) -> Path:
@@ -63,7 +63,7 @@ PARTS = (
 
 
 def build_all() -> None:
-    """Build what the cache lacks."""
+    """Build what is not in the cache."""
     for number, part in enumerate(PARTS, 1):
         build(part, f"{number} of {len(PARTS)}")
 
@@ -75,7 +75,7 @@ def binary(part_name: str, program: str) -> Path:
 
 
 def etcd_binary(version: str, program: str = "etcd") -> Path:
-    """etcd, etcdctl or etcdutl of one of the versions that the sandbox has."""
+    """The path of etcd, etcdctl or etcdutl of one of the sandbox's versions."""
     return binary(_etcd_name(version), program)
 
 
@@ -99,9 +99,9 @@ def build(part: Part, position: str = "1 of 1") -> None:
     if home.is_dir():
         return
     with locked(home.parent / f"{part.name}.lock"):
-        if home.is_dir():  # another build made it while we waited
+        if home.is_dir():  # built by another process in the meantime
             return
-        for leftover in home.parent.glob(f".{part.name}-*"):  # of a build that was interrupted
+        for leftover in home.parent.glob(f".{part.name}-*"):  # of an interrupted build
             shutil.rmtree(leftover)
         scratch = Path(tempfile.mkdtemp(prefix=f".{part.name}-", dir=home.parent))
         _compile(part, scratch, position)

@@ -1,4 +1,4 @@
-"""The sandbox's certificates and kubeconfigs."""
+"""Certificates and kubeconfigs of the sandbox."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def make_ca(name: str) -> Pair:
 
 
 def make_leaf(ca: Pair, user: str, *, groups: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> Pair:
-    """A certificate for `user`, a server too when it has `names` (host names and addresses)."""
+    """A client certificate for `user`, and also a server certificate if it has `names` (host names and addresses)."""
     key = ec.generate_private_key(ec.SECP256R1())
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
@@ -86,7 +86,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 
 def kubeconfig(server: str, ca: Pair, user: Pair) -> str:
-    """A kubeconfig with everything inside (JSON is YAML)."""
+    """A self-contained kubeconfig (JSON is YAML)."""
 
     def inline(data: bytes) -> str:
         return base64.b64encode(data).decode()

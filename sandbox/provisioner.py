@@ -1,6 +1,6 @@
-"""The sandbox's storage: `local` PersistentVolumes on the node that the scheduler chose.
+"""Storage of the sandbox: `local` PersistentVolumes on the node that the scheduler chose.
 
-Local volumes, unlike hostPath, get the pod's fsGroup, tie a claim to its node as real disks do, and can be expanded.
+Unlike hostPath, local volumes get the pod's fsGroup, tie a PVC to its node as real disks do, and can be expanded.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def volume_path(node: str, volume: str) -> Path:
 
 
 def wants_volume(claim: dict[str, Any], classes: dict[str, dict[str, Any]]) -> bool:
-    """A claim of our class, not bound, for which the scheduler has chosen a node."""
+    """Whether an unbound PVC has one of our StorageClasses and a node that the scheduler chose."""
     ours = classes.get(claim["spec"].get("storageClassName", ""), {}).get("provisioner") == PROVISIONER
     annotations = claim["metadata"].get("annotations") or {}
     return ours and not claim["spec"].get("volumeName") and _SELECTED_NODE in annotations
 
 
 def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str, Any]:
-    """The PersistentVolume that serves a claim."""
+    """The PersistentVolume for a PVC."""
     meta = claim["metadata"]
     node = meta["annotations"][_SELECTED_NODE]
     name = f"pvc-{meta['uid']}"
@@ -72,13 +72,13 @@ def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str
 
 
 def wanted_capacity(claim: dict[str, Any], volume: dict[str, Any]) -> str | None:
-    """What a bound claim asks for beyond its volume's capacity; the API server lets only expandable classes ask."""
+    """The size that a bound PVC requests beyond its volume's capacity; the API server allows it only if expandable."""
     wanted: str = claim["spec"]["resources"]["requests"]["storage"]
     return wanted if _quantity(wanted) > _quantity(volume["spec"]["capacity"]["storage"]) else None
 
 
 def is_released(volume: dict[str, Any]) -> bool:
-    """A volume of ours whose claim is gone and which is to go with it."""
+    """Whether one of our volumes must be deleted because its PVC is gone."""
     return (
         (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) == PROVISIONER
         and volume.get("status", {}).get("phase") == "Released"
@@ -91,7 +91,7 @@ def _quantity(text: str) -> int:
 
 
 class Provisioner:
-    """Follows claims and volumes, and does what the functions above decide."""
+    """Watches PVCs and volumes, and acts as the functions above decide."""
 
     def __init__(self, api: client.CoreV1Api, storage: client.StorageV1Api) -> None:
         self.api = api
@@ -99,7 +99,7 @@ class Provisioner:
         self.plain = api.api_client.sanitize_for_serialization
 
     def run(self) -> None:
-        """Follow claims and volumes side by side until one of the two fails."""
+        """Watch PVCs and volumes concurrently until one watch fails."""
         loops = (
             (self.api.list_persistent_volume_claim_for_all_namespaces, self.see_claim),
             (self.api.list_persistent_volume, self.see_volume),
@@ -107,11 +107,11 @@ class Provisioner:
         pool = ThreadPoolExecutor(len(loops))
         done, _ = wait([pool.submit(self.follow, *loop) for loop in loops], return_when=FIRST_EXCEPTION)
         for future in done:
-            print(f"ended by {future.exception()!r}", flush=True)
-        os._exit(1)  # init.py starts us again, from fresh lists
+            print(f"failed: {future.exception()!r}", flush=True)
+        os._exit(1)  # init.py restarts this process, which lists everything again
 
     def follow(self, list_all: Callable[..., Any], see: Callable[[dict[str, Any]], None]) -> None:
-        while True:  # a watch ends now and then; each round starts from a fresh list
+        while True:  # a watch ends after a minute; each round lists everything again
             listed = list_all()
             for item in self.plain(listed)["items"]:
                 see(item)
@@ -137,7 +137,7 @@ class Provisioner:
         except client.ApiException as error:
             if error.status != 409:
                 raise
-        print(f"made {path}", flush=True)
+        print(f"created {path}", flush=True)
 
     def expand(self, claim: dict[str, Any]) -> None:
         try:
@@ -155,7 +155,7 @@ class Provisioner:
             return
         shutil.rmtree(volume["spec"]["local"]["path"], ignore_errors=True)
         self.api.delete_persistent_volume(volume["metadata"]["name"])
-        print(f"freed {volume['spec']['local']['path']}", flush=True)
+        print(f"deleted {volume['spec']['local']['path']}", flush=True)
 
 
 def main() -> None:

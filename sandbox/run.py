@@ -1,4 +1,4 @@
-"""Running other programs, and telling the person what goes on."""
+"""Run programs, wait, and print progress."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _started = time.monotonic()
 
 
 def say(text: str) -> None:
-    """A line of progress with the time since the start."""
+    """Print a line of progress with the time since the start."""
     elapsed = int(time.monotonic() - _started)
     print(f"[{elapsed // 60:02d}:{elapsed % 60:02d}] {text}", file=sys.stderr, flush=True)
 
 
 def run(argv: Sequence[str | Path], *, stdin: str | None = None, timeout: float = 120) -> str:
-    """Run a program to its end and return what it printed; its failure is a SandboxError with its last words."""
+    """Run a program and return its output. A failure is a SandboxError with the end of its output."""
     command = [str(part) for part in argv]
     try:
         done = subprocess.run(command, input=stdin, text=True, capture_output=True, timeout=timeout, check=False)
     except FileNotFoundError:
-        raise SandboxError(f"{command[0]} is not on this machine; install it and try again.") from None
+        raise SandboxError(f"{command[0]} is not on this machine. Install it and try again.") from None
     except subprocess.TimeoutExpired:
         raise SandboxError(f"`{' '.join(command)}` did not end within {timeout:.0f} s.") from None
     if done.returncode != 0:
-        words = (done.stderr.strip() or done.stdout.strip() or "it said nothing")[-600:]
+        words = (done.stderr.strip() or done.stdout.strip() or "no output")[-600:]
         raise SandboxError(f"`{' '.join(command)}` failed ({done.returncode}): {words}")
     return done.stdout
 
@@ -41,7 +41,7 @@ def wait_for(what: str, check: Callable[[], bool], *, timeout: float, every: flo
     end = time.monotonic() + timeout
     while not check():
         if time.monotonic() > end:
-            raise SandboxError(f"{what}: not within {timeout:.0f} s.")
+            raise SandboxError(f"Timed out after {timeout:.0f} s: waiting for {what}.")
         time.sleep(every)
 
 

@@ -18,7 +18,7 @@ Permission = tuple[str, str, str]  # group, resource, verb
 USER = "system:serviceaccount:etcdops-system:etcdops"
 # Granted, though no request shows it.
 EXPLAINED = {
-    # Clusters that enforce it (OpenShift does) ask for this when an ownerReference blocks deletion.
+    # Clusters that enforce it (OpenShift does) check this when an ownerReference blocks deletion.
     ("etcdops.dev", "etcdclusters/finalizers", "update"),
     ("etcdops.dev", "etcdbackups/finalizers", "update"),
     ("etcdops.dev", "etcdrestores/finalizers", "update"),
@@ -38,7 +38,7 @@ def used(audit: Iterable[dict[str, Any]]) -> set[Permission]:
         group, resource, verb = _permission(request)
         found.add((group, resource, verb))
         if verb == "patch" and request.get("responseStatus", {}).get("code") == 201:
-            found.add((group, resource, "create"))  # apply made a new object
+            found.add((group, resource, "create"))  # apply created an object
     return found
 
 
@@ -87,7 +87,7 @@ def main() -> int:
     for permission in sorted(unused):
         print(f"granted and never used: {' '.join(permission)}", file=sys.stderr)
     for uri in refused(audit):
-        print(f"refused: {uri}", file=sys.stderr)
+        print(f"denied: {uri}", file=sys.stderr)
     print(f"{len(audit)} requests, {len(used(audit))} permissions used, {len(granted(roles))} granted")
     return 1 if unused or refused(audit) else 0
 

@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def check(client: ApiClient) -> None:
-    """Whether an operator can work on this cluster, and is alone there."""
+    """Check that the CRDs exist and that no other operator runs in the cluster."""
     try:
         CustomObjectsApi(client).get_api_resources(_GROUP, _VERSION, _request_timeout=_SECONDS)
         found = AppsV1Api(client).list_deployment_for_all_namespaces(
@@ -67,7 +67,7 @@ def check(client: ApiClient) -> None:
 
 
 def arguments() -> list[str]:
-    """As in deploy/manager, but alone, without ports for metrics and probes, and with a log for people."""
+    """As in deploy/manager, but without leader election, metrics and probes, and with a readable log."""
     return [
         "run",
         f"--watches-file={REPOSITORY}/watches.yaml",
@@ -83,22 +83,22 @@ def arguments() -> list[str]:
 
 
 def environment(own: os._Environ[str] | dict[str, str], packages: str) -> dict[str, str]:
-    """Of ansible-operator and the runs that it starts."""
+    """The environment of ansible-operator and of the runs that it starts."""
     kubeconfig = own.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
     return {
-        "WATCH_NAMESPACE": "",  # all of them, unless the caller says otherwise
+        "WATCH_NAMESPACE": "",  # all namespaces, unless the caller sets it
         **own,
         **settings((REPOSITORY / "Dockerfile").read_text()),
         "PYTHONPATH": os.pathsep.join(filter(None, [packages, own.get("PYTHONPATH")])),
         "KUBECONFIG": kubeconfig,
-        # ansible-operator gives the runs a KUBECONFIG of its own, for its proxy.
+        # ansible-operator sets KUBECONFIG for its runs, to its proxy.
         config.KUBECONFIG: kubeconfig,
         "WARM_RUNNER": "off",
     }
 
 
 def _program() -> str:
-    """The pinned ansible-operator, if it is built; else one on PATH; else it is built."""
+    """The pinned ansible-operator if it is built, else one on PATH, else the pinned one, which is built now."""
     pinned = parts.binary("ansible-operator", "ansible-operator")
     if not pinned.exists() and (found := shutil.which("ansible-operator")):
         return found
@@ -107,15 +107,15 @@ def _program() -> str:
 
 
 def _run(command: list[str], environ: dict[str, str]) -> int:
-    """Run it to its end. A first Ctrl-C lets reconciles under way finish (30 s at most), a second one does not."""
-    # In a session of its own, so that the terminal's Ctrl-C does not reach the reconciles.
+    """Run it to its end. The first Ctrl-C lets running reconciles finish (30 s at most), the second one kills them."""
+    # In its own session, so that Ctrl-C in the terminal does not reach the reconciles.
     process = subprocess.Popen(command, env=environ, cwd=REPOSITORY, start_new_session=True)
     asked: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
         asked.append(number)
         if len(asked) == 1:
-            print("run: stopping; reconciles under way may finish. Ctrl-C again: at once.", file=sys.stderr)
+            print("run: stopping; waiting for running reconciles. Press Ctrl-C again to stop at once.", file=sys.stderr)
             process.terminate()
         else:
             os.killpg(process.pid, signal.SIGKILL)

@@ -77,12 +77,10 @@ def _preload_playbook() -> None:
 
     import ansible.cli.playbook
     import ansible.executor.task_queue_manager  # noqa: F401
-    from ansible.errors import AnsibleError
     from ansible.executor.process.worker import WorkerProcess
     from ansible.executor.task_executor import TaskExecutor
     from ansible.parsing.dataloader import DataLoader
     from ansible.plugins import loader
-    from ansible.plugins.strategy import StrategyBase
     from ansible.template import Templar
 
     for name in _LATE:
@@ -101,7 +99,6 @@ def _preload_playbook() -> None:
         _preload_named(name)
     constants.config.WARNINGS, constants.config.DEPRECATED = set(warned[0]), warned[1]
     _load_plugins_by_path(loader.PluginLoader)
-    shortcuts.take(shortcuts.wait_for_results, StrategyBase, AnsibleError)
     shortcuts.take(shortcuts.run_trusted_actions_here, WorkerProcess, TaskExecutor)
 
 

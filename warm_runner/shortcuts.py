@@ -9,15 +9,12 @@ import os
 import select
 import socket
 import sys
-import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import client, process
 
 _BIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
-_DEAD_WORKER_SECONDS = 0.05  # between two checks for workers that died without a result
 
 
 def take(shortcut: Callable[..., None], *arguments: Any) -> None:
@@ -99,39 +96,6 @@ def send_events_over_one_connection(events: Any) -> None:
         return answer
 
     events.send_request = send
-
-
-def wait_for_results(strategy_base: Any, error: Callable[[str], Exception]) -> None:
-    """Ansible polls for a task's result every millisecond; here the thread that receives it notifies the play."""
-
-    class Results(deque[Any]):
-        def __init__(self, arrived: Any) -> None:
-            super().__init__()
-            self._arrived = arrived
-
-        def append(self, result: Any) -> None:  # called by a thread that holds the lock
-            super().append(result)
-            self._arrived.notify()
-
-    def wait(self: Any, iterator: Any) -> list[Any]:
-        if not isinstance(self._results, Results):
-            with self._results_lock:
-                results, self._results = self._results, Results(self._results_lock)
-                self._results.extend(results)
-        processed: list[Any] = []
-        check_at = 0.0
-        while self._pending_results > 0 and not self._tqm._terminated:
-            if time.monotonic() >= check_at:
-                if self._tqm.has_dead_workers():
-                    raise error("A worker was found in a dead state")
-                check_at = time.monotonic() + _DEAD_WORKER_SECONDS
-            with self._results_lock:
-                if not self._results:
-                    self._results_lock.wait(_DEAD_WORKER_SECONDS)
-            processed.extend(self._process_pending_results(iterator))
-        return processed
-
-    strategy_base._wait_on_pending_results = wait
 
 
 def trusts(action: str) -> bool:

@@ -19,6 +19,18 @@ SOON, WATCHFUL, PATIENT, SETTLED = 1, 5, 15, 300
 BLOCKED, WARNING, QUIET = "blocked", "warning", "quiet"
 
 
+class Phase(StrEnum):
+    """The phase of an object, as `kubectl get` shows it, with its meaning. docs/conditions.md lists them."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Self:
+        phase = str.__new__(cls, value)
+        phase._value_ = value
+        phase.meaning = meaning
+        return phase
+
+
 class Reason(StrEnum):
     """Why an object is in its phase: the word in conditions and events, with its cause and what a person should do.
 
@@ -63,7 +75,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Plan:
-    phase: StrEnum
+    phase: Phase
     reason: Reason
     message: str
     action: Action | None = None

@@ -26,7 +26,7 @@ def cached(archive: Path, tag: str, files: dict[str, Path], entrypoint: list[str
 
 
 def write_archive(target: IO[bytes], tag: str, files: dict[str, Path], entrypoint: list[str]) -> None:
-    """Write a docker-archive of one layer that holds `files` (path inside: path here)."""
+    """Write a docker-archive of one layer with `files` (path in the image: path on this machine)."""
     layer = _layer(files)
     config = json.dumps(
         {

@@ -38,7 +38,7 @@ def runner() -> parts.Part:
 
 
 def copied() -> list[Path]:
-    """The files that .dockerignore lets into the build."""
+    """The files that .dockerignore includes in the build."""
     lines = (REPOSITORY / ".dockerignore").read_text().splitlines()
     roots = [REPOSITORY / line.removeprefix("!") for line in lines if line.startswith("!")]
     found = [path for root in roots for path in ([root] if root.is_file() else root.rglob("*"))]

@@ -16,7 +16,7 @@ from sandbox.errors import SandboxError
 
 @dataclass(frozen=True)
 class Namespace:
-    """kubectl in a namespace of the test's own."""
+    """kubectl in the namespace of a test."""
 
     name: str
 
@@ -33,7 +33,7 @@ class Namespace:
 
 
 def eventually(check: Callable[[], Any], timeout: float = 60) -> Any:
-    """The first true answer; a `kubectl` that fails counts as not yet."""
+    """Wait for the first true result; a failing `kubectl` is tried again."""
     end = time.monotonic() + timeout
     last: Any = None
     while time.monotonic() < end:
@@ -43,4 +43,4 @@ def eventually(check: Callable[[], Any], timeout: float = 60) -> Any:
         except SandboxError as error:
             last = error
         time.sleep(0.3)
-    pytest.fail(f"not within {timeout:.0f} s; the last answer was {last!r}")
+    pytest.fail(f"timed out after {timeout:.0f} s; the last result was {last!r}")

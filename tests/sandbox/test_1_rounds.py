@@ -1,4 +1,4 @@
-"""Up and down, three times over, leaves the machine as it was. First, because it needs the sandbox down."""
+"""Starting and removing the sandbox leaves the machine unchanged. Runs first, because it needs the sandbox down."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def _processes_elsewhere() -> list[str]:
         try:
             if (path / "ns/net").readlink() != ours:
                 found.append((path / "cmdline").read_text(errors="replace"))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended, or is the machine's own
+        except (FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or belongs to the machine
             continue
     return sorted(found)
 
 
 def _machine() -> dict[str, object]:
-    """What the sandbox must not change."""
+    """The state of the machine that the sandbox must not change."""
     return {
         "processes": _processes_elsewhere(),
         "links": sorted(link["ifname"] for link in json.loads(run(["ip", "-json", "link"]))),
@@ -41,7 +41,7 @@ def _machine() -> dict[str, object]:
     }
 
 
-def test_three_rounds_leave_the_machine_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+def test_starting_and_removing_three_times_leaves_the_machine_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     cluster.prepare()
     cluster.down()
     before = _machine()
@@ -63,10 +63,10 @@ def test_sandbox_that_fails_to_start_leaves_nothing(monkeypatch: pytest.MonkeyPa
     before = _machine()
 
     def fail(*_: object) -> None:
-        raise SandboxError("the cable is broken")
+        raise SandboxError("no network")
 
     monkeypatch.setattr(network, "wire_host", fail)
-    with pytest.raises(SandboxError, match="the cable is broken"):
+    with pytest.raises(SandboxError, match="no network"):
         cluster.up(1)
     assert _machine() == before
 

@@ -20,7 +20,7 @@ from sandbox.provisioner import volume_path
 
 from .kube import Namespace, eventually
 
-QUIET = {"command": ["/usr/local/bin/etcdctl", "watch", "nothing"]}  # the etcd image has no shell to sleep in
+QUIET = {"command": ["/usr/local/bin/etcdctl", "watch", "nothing"]}  # keeps running; there is no shell
 
 
 def _pod(name: str, **spec: Any) -> dict[str, Any]:
@@ -33,14 +33,14 @@ def _pod(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def _claim(name: str, size: str = "64Mi", storage_class: str | None = None) -> dict[str, Any]:
+def _pvc(name: str, size: str = "64Mi", storage_class: str | None = None) -> dict[str, Any]:
     spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
     if storage_class:
         spec["storageClassName"] = storage_class
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
-def _pod_with_claim(name: str, claim: str) -> dict[str, Any]:
+def _pod_with_pvc(name: str, claim: str) -> dict[str, Any]:
     return _pod(
         name,
         volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
@@ -52,14 +52,14 @@ def _running(namespace: Namespace, pod: str) -> Any:
     return eventually(lambda: namespace.get("pod", pod)["status"].get("phase") == "Running")
 
 
-def test_members_spread_over_the_nodes_and_reach_each_other(etcd: Namespace) -> None:
+def test_members_run_on_different_nodes_and_are_healthy(etcd: Namespace) -> None:
     pods = etcd.get("pods", "--selector=app=etcd")["items"]
     assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1", "node-2", "node-3"}
     health = etcd.kubectl("exec", "etcd-0", "--", "etcdctl", "endpoint", "health", "--cluster", "--write-out=json")
     assert [member["health"] for member in json.loads(health)] == [True, True, True]
 
 
-def test_logs_come_from_every_node(etcd: Namespace) -> None:
+def test_logs_are_available_from_every_node(etcd: Namespace) -> None:
     for number in range(3):
         assert "etcd-version" in etcd.kubectl("logs", f"etcd-{number}")
 
@@ -79,7 +79,7 @@ def test_service_is_reachable_from_pods_on_every_node(etcd: Namespace) -> None:
         assert "is healthy" in answer
 
 
-def test_port_forward(etcd: Namespace) -> None:
+def test_port_forward_works(etcd: Namespace) -> None:
     kubectl = [str(parts.binary("kubernetes", "kubectl")), f"--kubeconfig={layout.kubeconfig()}"]
     command = [*kubectl, f"--namespace={etcd.name}", "port-forward", "pod/etcd-1", ":2379"]
     forward = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -101,7 +101,7 @@ def resolver() -> dns.resolver.Resolver:
     return resolver
 
 
-def test_cluster_dns(etcd: Namespace, resolver: dns.resolver.Resolver) -> None:
+def test_cluster_dns_resolves_pods_and_nothing_outside(etcd: Namespace, resolver: dns.resolver.Resolver) -> None:
     domain = f"etcd.{etcd.name}.svc.{layout.CLUSTER_DOMAIN}"
     address = etcd.get("pod", "etcd-0")["status"]["podIP"]
     assert [str(record) for record in resolver.resolve(f"etcd-0.{domain}", "A")] == [address]
@@ -112,13 +112,13 @@ def test_cluster_dns(etcd: Namespace, resolver: dns.resolver.Resolver) -> None:
     names = {str(record) for record in resolver.resolve(dns.reversename.from_address(address), "PTR")}
     assert f"etcd-0.{domain}." in names
     with pytest.raises(dns.resolver.NXDOMAIN):
-        resolver.resolve(f"nobody.{domain}", "A")
-    with pytest.raises(dns.resolver.NXDOMAIN):  # no question leaves the machine
+        resolver.resolve(f"missing.{domain}", "A")
+    with pytest.raises(dns.resolver.NXDOMAIN):  # no query leaves the machine
         resolver.resolve("outside.example", "A")
 
 
 def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
-    namespace.apply(_claim("freed"), _pod_with_claim("uses-freed", "freed"))
+    namespace.apply(_pvc("freed"), _pod_with_pvc("uses-freed", "freed"))
     _running(namespace, "uses-freed")
     node = namespace.get("pod", "uses-freed")["spec"]["nodeName"]
     path = volume_path(node, namespace.get("pvc", "freed")["spec"]["volumeName"])
@@ -128,8 +128,8 @@ def test_deleting_a_pvc_deletes_its_data(namespace: Namespace) -> None:
 
 
 def test_pvc_is_expanded_where_its_class_allows_it(namespace: Namespace) -> None:
-    namespace.apply(_claim("grows"), _pod_with_claim("uses-grows", "grows"))
-    namespace.apply(_claim("fixed", storage_class="standard-fixed"), _pod_with_claim("uses-fixed", "fixed"))
+    namespace.apply(_pvc("grows"), _pod_with_pvc("uses-grows", "grows"))
+    namespace.apply(_pvc("fixed", storage_class="standard-fixed"), _pod_with_pvc("uses-fixed", "fixed"))
     _running(namespace, "uses-grows")
     _running(namespace, "uses-fixed")
     larger = json.dumps({"spec": {"resources": {"requests": {"storage": "128Mi"}}}})
@@ -155,7 +155,7 @@ def test_network_policies_are_accepted(namespace: Namespace) -> None:
             "apiVersion": "networking.k8s.io/v1",
             "kind": "NetworkPolicy",
             "metadata": {"name": "closed"},
-            "spec": {"podSelector": {"matchLabels": {"app": "nobody"}}, "policyTypes": ["Ingress"]},
+            "spec": {"podSelector": {"matchLabels": {"app": "none"}}, "policyTypes": ["Ingress"]},
         }
     )
     assert namespace.get("networkpolicy", "closed")["spec"]["policyTypes"] == ["Ingress"]
@@ -182,7 +182,7 @@ def test_image_archive_is_loaded(namespace: Namespace, tmp_path: Path) -> None:
         write_archive(target, "sandbox.local/own:1", programs, ["/etcdutl", "version"])
     before = cluster.existing()
     cluster.load_everywhere(archive)
-    before.save()  # the archive goes away with this test
+    before.save()  # the archive is removed after this test
     container = {"image": "sandbox.local/own:1", "command": None}
     namespace.apply(_pod("own", restartPolicy="Never", container=container))
     eventually(lambda: namespace.get("pod", "own")["status"].get("phase") == "Succeeded")

@@ -1,4 +1,4 @@
-"""Every fault changes the API server's view of the node, and its end brings the node and its pods back."""
+"""Every fault makes the node NotReady, and its end makes the node and its pods healthy again."""
 
 from __future__ import annotations
 

@@ -258,6 +258,11 @@ class World:
 
 def play(seed: int, steps: int = 40) -> list[str]:
     """One schedule; the trace. ViolationError tells seed and trace."""
+    return play_world(seed, steps).invariants.trace
+
+
+def play_world(seed: int, steps: int = 40) -> World:
+    """One schedule; the world at its end. ViolationError tells seed and trace."""
     world = World.make(seed)
     try:
         with _remembering():
@@ -266,7 +271,7 @@ def play(seed: int, steps: int = 40) -> list[str]:
         told = "\n".join(world.invariants.trace)
         message = f"{error}\nseed {seed}; python -m tests.simulation --seed {seed} plays it again:\n{told}"
         raise ViolationError(message) from None
-    return world.invariants.trace
+    return world
 
 
 def play_all(seeds: Iterable[int]) -> None:

@@ -5,6 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import api, states
+from . import api, conditions, states
 
-PAGES: Mapping[Path, Callable[[], str]] = {module.PAGE: module.page for module in (api, states)}
+PAGES: Mapping[Path, Callable[[], str]] = {module.PAGE: module.page for module in (api, conditions, states)}

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from ..api.cluster import Cluster
 from ..kube import jobs
 from ..kube.manifest import Manifest
 from ..plan import WARNING, Action
+from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
 
-class Phase(StrEnum):
-    PENDING = "Pending"
-    RUNNING = "Running"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    DELETING = "Deleting"
+class Phase(BasePhase):
+    PENDING = "Pending", "It has not started; the message says what it waits for."
+    RUNNING = "Running", "A Job takes the snapshot and verifies it, or removes what a failed one left."
+    SUCCEEDED = "Succeeded", "The snapshot is at its destination and verified."
+    FAILED = "Failed", "There is no snapshot; the message says why. It is not tried again."
+    DELETING = "Deleting", "The EtcdBackup is being deleted."
 
 
 class Reason(BaseReason):

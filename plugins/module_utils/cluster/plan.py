@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Self
-
 from ..plan import BLOCKED, WARNING
+from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
 
-class Phase(StrEnum):
-    """The phase of a cluster, as `kubectl get etcd` shows it."""
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Self:
-        phase = str.__new__(cls, value)
-        phase._value_ = value
-        phase.meaning = meaning
-        return phase
-
+class Phase(BasePhase):
     PENDING = "Pending", "The operator has not looked at it yet."
     BOOTSTRAPPING = "Bootstrapping", "The members start for the first time, all at once."
     RUNNING = "Running", "Every member is healthy."

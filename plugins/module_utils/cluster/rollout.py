@@ -67,7 +67,7 @@ def rollout(s: Situation, members: Membership) -> Plan | None:
 def _restart_stuck(roll: _Rollout) -> Plan | None:
     """A member that can't start with what it has restarts first: so a bad change is rolled back where it was made."""
     for slot in roll.outdated:
-        if slot.pod and _is_stuck(roll.s, slot, slot.pod) and not objection(roll.voters, slot.name):
+        if slot.pod and _is_stuck(roll, slot, slot.pod) and not objection(roll.voters, slot.name):
             return _restart(roll, slot)
     return None
 
@@ -146,7 +146,7 @@ def _not_updated(roll: _Rollout) -> Plan | None:
 
 def _phase(s: Situation, outdated: list[MemberSlot]) -> Phase:
     if not outdated and _was_rolling(s):
-        return Phase(s.observed.memory.phase)  # type: ignore[call-arg]
+        return Phase(s.observed.memory.phase)
     other = any(slot.version and slot.version != s.version for slot in outdated)
     return Phase.UPGRADING if _is_upgrading(s) or other else Phase.RESTARTING
 
@@ -184,11 +184,14 @@ def _is_degraded_for_long(s: Situation) -> bool:
     return since is not None and s.observed.now - since > PATIENCE
 
 
-def _is_stuck(s: Situation, slot: MemberSlot, pod: Pod) -> bool:
+def _is_stuck(roll: _Rollout, slot: MemberSlot, pod: Pod) -> bool:
     """Whether a restart would help and do no harm. A pod on an unreachable node would be lost for good."""
+    s = roll.s
     if slot.dependable or slot.leads or pod.deleting or pod.node in (NodeState.UNREACHABLE, NodeState.GONE):
         return False
     if not pod.scheduled or pod.problem or pod.crashed:
         return True
-    # An answer may have been missed.
-    return pod.node is NodeState.READY and _is_degraded_for_long(s) and s.observed.now - pod.created > PATIENCE
+    # An answer may have been missed. Beside another unhealthy member, it is not known how long this one is silent.
+    alone = all(other.dependable for other in roll.members.voters if other is not slot)
+    long = _is_degraded_for_long(s) and s.observed.now - pod.created > PATIENCE
+    return alone and long and pod.node is NodeState.READY

@@ -77,7 +77,7 @@ def _even_size(size: int) -> str:
 
 
 def _warns(plan: Plan) -> bool:
-    return Phase(plan.phase).warning or plan.reason.warning  # type: ignore[call-arg]
+    return Phase(plan.phase).warning or plan.reason.warning
 
 
 def _series(versions: list[str]) -> str | None:
@@ -127,7 +127,7 @@ def _conditions(
         available = ("Unknown", "NoAnswer", f"No member answers. {message}")
     else:
         available = ("False", reason, message)
-    moving = plan.action is not None or Phase(plan.phase).moving  # type: ignore[call-arg]
+    moving = plan.action is not None or Phase(plan.phase).moving
     degraded = _warns(plan) or (formed and 0 < healthy < voters)
     told = [
         ("Available", *available),

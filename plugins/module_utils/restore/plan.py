@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from ..api.cluster import HELD_BY, Cluster
@@ -13,19 +12,20 @@ from ..api.restore import Restore, Snapshot
 from ..kube import jobs
 from ..kube.manifest import Manifest
 from ..plan import WARNING, Action
+from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
 
-class Phase(StrEnum):
-    PENDING = "Pending"
-    VERIFYING = "Verifying"
-    SNAPSHOTTING = "Snapshotting"
-    STOPPING = "Stopping"
-    RESTORING = "Restoring"
-    STARTING = "Starting"
-    PUTTING_BACK = "PuttingBack"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
+class Phase(BasePhase):
+    PENDING = "Pending", "The operator has not looked at it yet."
+    VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet."
+    SNAPSHOTTING = "Snapshotting", "In place: a snapshot of the current data is taken first."
+    STOPPING = "Stopping", "In place: every member is stopped."
+    RESTORING = "Restoring", "Each member's data is made from the snapshot."
+    STARTING = "Starting", "All data is in place, and the members start."
+    PUTTING_BACK = "PuttingBack", "The restore failed, and the previous data is put back."
+    SUCCEEDED = "Succeeded", "The EtcdCluster runs with the data of the snapshot."
+    FAILED = "Failed", "The message says why, and what the EtcdCluster has now. It is not tried again."
 
     @property
     def untouched(self) -> bool:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from ..kube.manifest import Manifest
 from ..plan import QUIET, WARNING, Action
+from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
 
-class Phase(StrEnum):
-    ACTIVE = "Active"
-    SUSPENDED = "Suspended"
-    INVALID = "Invalid"
+class Phase(BasePhase):
+    ACTIVE = "Active", "Runs start when they are due."
+    SUSPENDED = "Suspended", "No run starts while spec.suspend is true; retention is still applied."
+    INVALID = "Invalid", "spec.schedule or spec.timeZone can't be used; the message says why."
 
 
 class Reason(BaseReason):

@@ -30,7 +30,7 @@ def test_missing_root_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_full_disk_is_reported_with_the_space_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(layout, "STATE", tmp_path / "state")
-    with pytest.raises(SandboxError, match="GiB are needed; make room"):
+    with pytest.raises(SandboxError, match=r"GiB are needed\. Free space"):
         checks.disk(state_needs=1 << 60)
 
 

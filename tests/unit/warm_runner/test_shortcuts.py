@@ -19,13 +19,6 @@ from warm_runner import shortcuts
 from .plays import make_role, run_role, run_role_with
 from .warm import Warm, wait_for
 
-_DIE = """
-import os
-from ansible.plugins.action import ActionBase
-class ActionModule(ActionBase):
-    def run(self, tmp=None, task_vars=None):
-        os._exit(3)
-"""
 _SAY = """
 - name: Say
   ansible.builtin.debug:
@@ -107,16 +100,6 @@ def test_events_for_a_url_are_sent_by_the_plugin_itself() -> None:
         {},
         "/x",
     )
-
-
-def test_a_dead_worker_is_noticed(playbooks: Warm, tmp_path: Path) -> None:
-    role = make_role(tmp_path / "roles/dying", "- name: Die\n  die:\n")
-    (role / "action_plugins").mkdir()
-    (role / "action_plugins/die.py").write_text(_DIE)
-    stock = run_role(playbooks, tmp_path / "run", role, WARM_RUNNER="off")
-    warm = run_role(playbooks, tmp_path / "run", role)
-    assert "A worker was found in a dead state" in warm.output
-    assert warm == stock
 
 
 _TELL = """

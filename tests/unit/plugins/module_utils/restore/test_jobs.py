@@ -127,7 +127,7 @@ def test_member_jobs_are_spread_like_the_members() -> None:
     terms = _spec(job)["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     for term in terms:
         assert term["podAffinityTerm"]["labelSelector"]["matchLabels"].items() <= labels.items()
-    own = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    own: Manifest = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
     chosen = replace(CLUSTER, pod={"affinity": own})
     assert _spec(jobs.member(RESTORE, chosen, 1, SOURCE))["affinity"].keys() == {"podAntiAffinity", "nodeAffinity"}
 

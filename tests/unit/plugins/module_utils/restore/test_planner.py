@@ -18,6 +18,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Re
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Ended, Job
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase as BasePhase
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import (
     CreateObjects,
     DeleteJobs,
@@ -51,7 +52,7 @@ class World:
         self.restore, self.cluster = restore, cluster
         self.status: dict[str, Any] = {}
         self.seen = Observation(NOW, "operator:1", SNAPSHOT, cluster=cluster, **seen)
-        self.phases: list[Phase] = []
+        self.phases: list[BasePhase] = []
         self.actions: list[Action | None] = []
 
     def reconcile(self, **seen: Any) -> Plan:

@@ -40,8 +40,8 @@ class World:
         self.status = {key: value for key, value in self.status.items() if value is not None}
         if not crash:
             match planned.action:
-                case PruneBackups(backups):
-                    self._delete(backups)
+                case PruneBackups(pruned):
+                    self._delete(pruned)
                 case StartBackup(backup, replaced):
                     self._delete(replaced)
                     name = backup["metadata"]["name"]
