@@ -146,6 +146,7 @@ class Cluster:
     certificates: Certificates | None = None
     members: list[Member] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
+    heartbeat: int = 30  # milliseconds; the election timeout is ten times that
 
     @property
     def endpoints(self) -> list[str]:
@@ -186,8 +187,8 @@ class Cluster:
             f"--initial-advertise-peer-urls={member.peer_url}",
             f"--initial-cluster={','.join(f'{one.name}={one.peer_url}' for one in self.members)}",
             f"--initial-cluster-state={state}",
-            "--heartbeat-interval=30",
-            "--election-timeout=300",
+            f"--heartbeat-interval={self.heartbeat}",
+            f"--election-timeout={10 * self.heartbeat}",
             "--unsafe-no-fsync",
             "--bcrypt-cost=4",
             "--log-level=warn",

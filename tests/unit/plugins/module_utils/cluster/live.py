@@ -135,7 +135,8 @@ def live(
     with pytest.MonkeyPatch.context() as patch:
         # In place of DNS: each pod has an address of its own.
         patch.setattr(Cluster, "host", lambda self, pod: f"{network}.{(self.ordinal(pod) or 0) + 1}")
-        running = etcds.Cluster(declared["version"], folder, certificates)
+        # A leader that stays the leader on a machine that is busy.
+        running = etcds.Cluster(declared["version"], folder, certificates, heartbeat=100)
         for number in range(size):
             host, scheme = cluster.host(cluster.pod_name(number)), cluster.scheme
             # Peers talk plain text: only the client port is of interest.
