@@ -257,7 +257,7 @@ def _kill_while_uploading(store: Store, key: str) -> None:
         from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import object_store, s3
         endpoint, ca, access_key, secret_key, bucket, key, parts = sys.argv[1:]
         settings = s3.Settings(endpoint, None, True, ca, access_key, secret_key)
-        with objects.writing(s3.open_bucket(bucket, settings), key, 1 << 30) as upload:
+        with object_store.writing(s3.open_bucket(bucket, settings), key, 1 << 30) as upload:
             for _ in range(20):
                 upload.write(bytes(1 << 20))
             while not [name for _, _, names in os.walk(parts) for name in names]:
