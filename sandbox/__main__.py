@@ -6,24 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import checks, cluster, collect, faults, layout
-from .errors import SandboxError
+from . import checks, cluster, collect, command, faults, layout
 
 
-def main() -> int:
+def main() -> None:
     arguments = _parser().parse_args()
-    try:
-        _do(arguments)
-    except SandboxError as error:
-        print(f"sandbox: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("sandbox: interrupted; nothing incomplete is left", file=sys.stderr)
-        return 130
-    return 0
-
-
-def _do(arguments: argparse.Namespace) -> None:
     match arguments.command:
         case "prepare":
             checks.root()
@@ -66,4 +53,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run("sandbox", main)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-
-from .errors import SandboxError
 
 MIN_NODES, MAX_NODES = 1, 5
 KUBERNETES_VERSION = "v1.34.4"
@@ -38,7 +37,7 @@ _NETWORKS = {
 NUMBERS = tuple(_NETWORKS)
 NUMBER = os.environ.get("ETCDOPS_SANDBOX") or "1"
 if NUMBER not in NUMBERS:
-    raise SandboxError(f"ETCDOPS_SANDBOX is {NUMBER!r}; it must be one of {', '.join(NUMBERS)}.")
+    sys.exit(f"sandbox: ETCDOPS_SANDBOX is {NUMBER!r}; it must be one of {', '.join(NUMBERS)}.")
 
 
 def networks(number: str = NUMBER) -> Networks:

@@ -135,4 +135,5 @@ def _compile(part: Part, target: Path, position: str) -> None:
                 raise
         if process.returncode != 0:
             errors.seek(0)
-            raise SandboxError(f"building {part.name} failed: {errors.read().strip()[-800:]}")
+            words = errors.read().strip()[-800:] or "go said nothing; was it killed?"
+            raise SandboxError(f"building {part.name} failed ({process.returncode}): {words}")

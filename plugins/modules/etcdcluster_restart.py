@@ -53,7 +53,7 @@ refused:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting, restart
 
 
 def main() -> None:
@@ -68,8 +68,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
-    restart = acting.Restart(params["pod"], params["uid"], params["transferee"], tuple(params["objects"]))
-    acting.run(module, lambda live: acting.restart_member(live, restart, dry_run=module.check_mode))
+    wanted = restart.Restart(params["pod"], params["uid"], params["transferee"], tuple(params["objects"]))
+    acting.run(module, lambda live: restart.restart_member(live, wanted, dry_run=module.check_mode))
 
 
 if __name__ == "__main__":

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
-from ..errors import SandboxError
+from .. import command
 from . import operator
 
-
-def main() -> int:
-    try:
-        print(operator.archive())
-    except SandboxError as error:
-        print(f"image: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("image: interrupted; no partial image was left", file=sys.stderr)
-        return 130
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run("image", lambda: print(operator.archive()))

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils import reconcile as engine
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting, members, observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting, members, observe, restart
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import recall
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation, situation_of
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
@@ -141,8 +141,8 @@ class Operator:
                     case "etcdcluster_restart":
                         objects = tuple(arguments["objects"])
                         transferee = arguments["transferee"]
-                        acting.restart_member(
-                            live, acting.Restart(arguments["pod"], arguments["uid"], transferee, objects)
+                        restart.restart_member(
+                            live, restart.Restart(arguments["pod"], arguments["uid"], transferee, objects)
                         )
                     case "etcdcluster_downgrade":
                         acting.set_downgrade(live, arguments["version"])

@@ -17,7 +17,7 @@ PACKAGE = "ansible_collections.etcdops.etcd.plugins.module_utils"
 ORDER = ("etcd", "snapshots", "kube", "api", "plan", "cluster", "backup", "restore", "schedule", "reconcile")
 # The files that talk to the API server or to members. All others of these packages decide, and are pure.
 WITH_IO = {
-    "cluster": {"acting", "observe", "validation"},
+    "cluster": {"acting", "observe", "restart", "validation"},
     "backup": {"notify", "observe"},
     "restore": {"observe"},
     "schedule": {"observe"},

@@ -15,7 +15,7 @@ Transition = tuple[str, str]
 
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, DATA = _DOCS / "states.md", _DOCS / "transitions.txt"
-_COMMON = 0.02  # the share of schedules that must show a transition for it to be drawn
+_COMMON = 0.015  # the share of schedules that must show a transition for it to be drawn
 _HEADER = "# schedules: "
 
 
@@ -79,7 +79,7 @@ Why a cluster is in a phase, and what to do, is in [conditions.md](conditions.md
 ## Usual transitions
 
 What the planner did in {seen.schedules} simulated schedules of faults, edits and crashes: the transitions that at least
-{_COMMON:.0%} of the schedules show.
+{_COMMON:.1%} of the schedules show.
 
 ```mermaid
 stateDiagram-v2

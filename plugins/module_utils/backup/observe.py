@@ -13,8 +13,9 @@ from ..kube import jobs
 from ..kube.client import Kube
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
+from .jobs import cleanup_name, job_name
 from .plan import Observation
-from .planner import cleanup_name, job_name, outcome
+from .planner import outcome
 
 
 def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observation:

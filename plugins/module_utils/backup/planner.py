@@ -7,28 +7,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from ..api.backup import BACKUP_LABEL, BACKUP_UID, SKIP_CLEANUP, Backup
-from ..api.cluster import Cluster
+from ..api.backup import SKIP_CLEANUP, Backup
 from ..kube import jobs
 from ..kube.conditions import conditions, sentence, time_text
 from ..kube.manifest import Manifest
-from ..kube.ownership import owner_reference
 from ..kube.quantity import rounded
 from ..plan import SOON, Plan
 from . import workers
+from .jobs import cleanup_job, cleanup_name, job_name, own_claim, snapshot_job
 from .plan import CleanUp, Observation, Phase, Reason, StartJob
 
 _SETTLED = 3600  # seconds until a finished backup is looked at again
 _ENDED = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.FAILED}
-_CLEANUP_DEADLINE = 300  # seconds for a Job that deletes a snapshot
-
-
-def job_name(backup: Backup) -> str:
-    return f"{backup.name}-backup"
-
-
-def cleanup_name(backup: Backup) -> str:
-    return f"{backup.name}-cleanup"
 
 
 def outcome(status: dict[str, Any]) -> Phase | None:
@@ -83,8 +73,8 @@ def _start(backup: Backup, observed: Observation, before: dict[str, Any]) -> Pla
     if observed.missing or not members:
         return _wait(backup, observed, before)
     message = f"Taking a snapshot of {backup.cluster} from {members[0]}."
-    wanted = [_claim(backup, cluster)] if backup.own_claim else []
-    wanted.append(_job(backup, cluster, observed, members))
+    wanted = [own_claim(backup, cluster)] if backup.own_claim else []
+    wanted.append(snapshot_job(backup, cluster, observed, members))
     return Plan(Phase.RUNNING, Reason.STARTED, message, StartJob(tuple(wanted)))
 
 
@@ -186,7 +176,7 @@ def _remove(backup: Backup, observed: Observation, going: Plan) -> Plan | None:
         gone = observed.claim_uid != backup.uid
         return None if gone else replace(going, action=CleanUp(claims=(backup.own_claim,)))
     if observed.cleanup is None:
-        return replace(going, action=StartJob((_cleanup(backup, observed),)))
+        return replace(going, action=StartJob((cleanup_job(backup, observed),)))
     return None if observed.cleanup.complete else replace(going, requeue=jobs.patience(observed.cleanup, observed.now))
 
 
@@ -226,80 +216,6 @@ def abandoned(backup: Backup) -> Plan:
     """The plan instead, when the namespace is being deleted: no Job can run there to delete what is elsewhere."""
     message = f"The namespace is being deleted, so no Job can run in it: the data at {backup.location} stays."
     return Plan(Phase.DELETING, Reason.LEFT_BEHIND, message, finalized=True)
-
-
-def _labels(backup: Backup) -> dict[str, str]:
-    # Not etcdops.dev/cluster: that label selects members.
-    return {BACKUP_LABEL: backup.name}
-
-
-def _claim(backup: Backup, cluster: Cluster) -> Manifest:
-    """A PVC for this snapshot alone. It has no owner: spec.deletion.storage decides whether it is deleted."""
-    store = backup.destination.claim
-    assert store  # noqa: S101
-    class_name = store.class_name or cluster.storage.class_name
-    labels = {**_labels(backup), BACKUP_UID: backup.uid, "app.kubernetes.io/managed-by": "etcdops"}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": backup.namespace, "name": store.name, "labels": labels},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": store.size or cluster.storage.size}},
-            **({"storageClassName": class_name} if class_name else {}),
-        },
-    }
-
-
-def _job(backup: Backup, cluster: Cluster, observed: Observation, members: list[str]) -> Manifest:
-    """First the stream, then etcdutl verifies what was stored."""
-    needs = (
-        workers.etcd_client(cluster, members)
-        + workers.store(backup.destination)
-        + workers.encryption(backup.encryption_secret)
-        + workers.scratch()
-    )
-    # etcdutl reads a plain snapshot in place.
-    where = workers.path_in_pod(backup.destination, backup.file)
-    plain = backup.destination.claim is not None and not backup.compress and not backup.encryption_secret
-    settings = {"SNAPSHOT_DEST": where, "SNAPSHOT_COMPRESS": str(backup.compress).lower(), "SNAPSHOT_CHECK": "false"}
-    settings |= {} if plain else {"SNAPSHOT_COPY": workers.SNAPSHOT}
-    save = workers.worker("save", observed.image, "etcd_backup", needs + jobs.Parts(settings))
-    looks = workers.store(backup.destination) if plain else workers.scratch()
-    arguments = ["snapshot", "status", where if plain else workers.SNAPSHOT, "--write-out=json"]
-    # The version that members run: an upgrade that waits for this snapshot may ask for an image that does not exist.
-    image = cluster.image(observed.cluster_status.get("version") or cluster.version)
-    check = workers.etcdutl("check", image, arguments, jobs.Parts(mounts=looks.mounts))
-    order = jobs.Order(
-        namespace=backup.namespace,
-        name=job_name(backup),
-        owner=owner_reference("EtcdBackup", backup.name, backup.uid),
-        containers=(save, check),
-        volumes=needs.volumes,
-        deadline=int(backup.deadline.total_seconds()),
-        labels=_labels(backup),
-        affinity=jobs.near(observed.nodes.get(members[0], "")),
-        pod=cluster.pod,
-    )
-    return jobs.manifest(order)
-
-
-def _cleanup(backup: Backup, observed: Observation) -> Manifest:
-    needs = workers.store(backup.destination)
-    where = workers.path_in_pod(backup.destination, backup.file)
-    work = workers.worker("delete", observed.image, "etcd_backup_delete", needs + jobs.Parts({"SNAPSHOT_DEST": where}))
-    order = jobs.Order(
-        namespace=backup.namespace,
-        name=cleanup_name(backup),
-        owner=owner_reference("EtcdBackup", backup.name, backup.uid),
-        containers=(work,),
-        volumes=needs.volumes,
-        deadline=_CLEANUP_DEADLINE,
-        labels=_labels(backup),
-        pod=observed.cluster.pod if observed.cluster else {},
-        retries=2,
-    )
-    return jobs.manifest(order)
 
 
 def status(backup: Backup, observed: Observation, done: Plan, before: dict[str, Any]) -> dict[str, Any]:

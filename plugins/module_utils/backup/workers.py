@@ -1,4 +1,4 @@
-"""The containers of snapshot and restore Jobs: our own playbooks and etcd's etcdutl, and what each needs of its pod."""
+"""Containers that Jobs of backups and restores are built from: a playbook of ours, or etcdutl; and what each needs."""
 
 from __future__ import annotations
 

@@ -16,10 +16,8 @@ from ..api.cluster import Cluster, parse
 from ..etcd import maintenance
 from ..etcd.connection import Connection
 from ..etcd.errors import EtcdError
-from ..etcd.leadership import move_leader
 from ..etcd.membership import Wanted
 from ..etcd.reconfigure import Outcome, reconfigure
-from ..etcd.rollout import transferee, voters
 from ..etcd.view import ClusterView, look
 from ..kube.client import Kube, connect
 from ..kube.errors import KubeError
@@ -97,26 +95,6 @@ def change_member(
         case _:
             wanted = Wanted("absent", id=number)
     return reconfigure(live.connection, live.view, wanted, dry_run=dry_run)
-
-
-@dataclass(frozen=True)
-class Restart:
-    pod: str
-    uid: str
-    transferee: str = ""  # member ID in hexadecimal, preferred if the member leads
-    objects: tuple[Manifest, ...] = ()
-
-
-def restart_member(live: Live, restart: Restart, *, dry_run: bool = False) -> bool:
-    """Delete the pod with this uid, if that is safe now; leadership moves first, and the objects are applied."""
-    next_leader = transferee(voters(live.view), restart.pod, int(restart.transferee or "0", 16))
-    if dry_run:
-        return True
-    if next_leader:
-        move_leader(live.connection, live.view, next_leader.id)
-    for manifest in restart.objects:
-        live.api.apply(manifest)
-    return live.api.delete("Pod", live.cluster.namespace, restart.pod, restart.uid)
 
 
 def set_downgrade(live: Live, version: str, *, dry_run: bool = False) -> bool:

@@ -68,7 +68,7 @@ def _run(s: Situation) -> Plan:
     number = 1 + max(s.cluster.ordinal(pod) or 0 for pod in pods)
     if s.stateful_set and s.replicas == 0:
         return hibernation.wake(s, pods, number)
-    current = health(s)
+    current = _during_rollout(s, health(s))
     certificates = s.observed.certificates
     if certificates.missing or certificates.due:
         names = ", ".join(certificates.missing + certificates.due)
@@ -78,6 +78,12 @@ def _run(s: Situation) -> Plan:
     if planned.action is not None and not isinstance(planned.action, _LATER):
         return planned
     return _correct_drift(s, planned, number)
+
+
+def _during_rollout(s: Situation, current: Plan) -> Plan:
+    """A look that falls into an election does not end a rollout: it keeps its phase until the members are back."""
+    rolling = next((phase for phase in (Phase.UPGRADING, Phase.RESTARTING) if s.observed.memory.phase == phase), None)
+    return replace(current, phase=rolling) if rolling and current.phase is Phase.STARTING else current
 
 
 def _next_change(s: Situation, members: Membership, current: Plan) -> Plan:

@@ -1,4 +1,4 @@
-"""Buckets of S3 and of stores that speak its protocol."""
+"""How a bucket of S3, or of a store with its protocol, is opened. Reading and writing are in object_store.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from .errors import StoreError
-from .object_errors import explain, request_errors, status_of
-from .objects import Bucket
+from .object_store import Bucket
+from .object_store_errors import explain, request_errors, status_of
 
 _TRIES = 3
 _CONNECTING = timedelta(seconds=5)

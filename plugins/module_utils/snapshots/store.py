@@ -9,41 +9,41 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from . import files, objects, s3
+from . import files, object_store, s3
 from . import location as locations
 from .codec import Reader, Writer
 from .location import Location
 from .s3 import Settings
 
 # How to open a bucket of each kind of object store. Another kind is one more entry here and in location.SCHEMES.
-_OPEN: Mapping[str, Callable[[str, Settings], objects.Bucket]] = {locations.S3: s3.open_bucket}
+_OPEN: Mapping[str, Callable[[str, Settings], object_store.Bucket]] = {locations.S3: s3.open_bucket}
 
 
 def writing(where: Location, settings: Settings, size: int) -> AbstractContextManager[Writer]:
     """A writer; `size` is about how much will be written at most."""
     if where.scheme:
-        return objects.writing(_bucket(where, settings), where.name, size)
+        return object_store.writing(_bucket(where, settings), where.name, size)
     return files.writing(Path(where.name))
 
 
 def reading(where: Location, settings: Settings) -> AbstractContextManager[Reader]:
     if where.scheme:
-        return objects.reading(_bucket(where, settings), where.name)
+        return object_store.reading(_bucket(where, settings), where.name)
     return files.reading(Path(where.name))
 
 
 def exists(where: Location, settings: Settings) -> bool:
     if where.scheme:
-        return objects.exists(_bucket(where, settings), where.name)
+        return object_store.exists(_bucket(where, settings), where.name)
     return Path(where.name).exists()
 
 
 def delete(where: Location, settings: Settings) -> bool:
     """Delete the snapshot and what a killed writer left of it; True if there was anything."""
     if where.scheme:
-        return objects.delete(_bucket(where, settings), where.name)
+        return object_store.delete(_bucket(where, settings), where.name)
     return files.delete(Path(where.name))
 
 
-def _bucket(where: Location, settings: Settings) -> objects.Bucket:
+def _bucket(where: Location, settings: Settings) -> object_store.Bucket:
     return _OPEN[where.scheme](where.bucket, settings)

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from sandbox import cluster as sandbox
+from sandbox import command
 
 
 def content(namespace: str, cluster: str, revision: int = 0) -> dict[str, Any]:
@@ -31,4 +32,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run("content", main)

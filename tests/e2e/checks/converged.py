@@ -19,6 +19,7 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, KubeError
 
 from sandbox import cluster as sandbox
+from sandbox import command
 from sandbox.errors import SandboxError
 
 from . import baseline
@@ -179,7 +180,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SandboxError as problem:
-        sys.exit(f"converged: {problem}")
+    command.run("converged", main)

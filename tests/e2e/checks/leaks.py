@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 from sandbox import cluster as sandbox
-from sandbox import layout
+from sandbox import command, layout
 from sandbox.errors import SandboxError
 
 from ..fixtures.s3_server import SECRET_KEY
@@ -46,4 +46,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run("leaks", main)

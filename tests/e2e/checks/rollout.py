@@ -30,7 +30,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Sta
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube, KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
-from sandbox import layout
+from sandbox import command, layout
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for
 
@@ -247,7 +247,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SandboxError as problem:
-        sys.exit(f"rollout: {problem}")
+    command.run("rollout", main)

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sandbox import cluster as sandbox
+from sandbox import command
 
 _MISSED = re.compile(r"Starting (\S+)\. (\d+) earlier runs were missed")
 
@@ -56,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run("runs", main)

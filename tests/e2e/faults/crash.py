@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from sandbox import cluster as sandbox
+from sandbox import command
 from sandbox.errors import SandboxError
 from sandbox.run import say
 
@@ -70,7 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SandboxError as problem:
-        sys.exit(f"crash: {problem}")
+    command.run("crash", main)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from sandbox import command
+
 from ..fixtures.volumes import folder
 
 
@@ -29,4 +31,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run("damage", main)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from sandbox import host
+from sandbox import command, host
 
 from ..fixtures import volumes
 
@@ -40,4 +40,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run("full", main)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import cluster as sandbox
+from sandbox import command
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for
 
@@ -118,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run("interrupt", main)

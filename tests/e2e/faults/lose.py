@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import cluster as sandbox
-from sandbox import faults, layout
+from sandbox import command, faults, layout
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for
 
@@ -238,7 +238,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SandboxError as problem:
-        sys.exit(f"lose: {problem}")
+    command.run("lose", main)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from sandbox import cluster as sandbox
+from sandbox import command
 
 _MIB = 1 << 20
 
@@ -19,4 +20,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run("fill", main)

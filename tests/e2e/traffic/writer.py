@@ -29,7 +29,7 @@ from etcd3gw.exceptions import Etcd3Exception
 from requests.adapters import HTTPAdapter
 
 from sandbox import cluster as sandbox
-from sandbox import layout
+from sandbox import command, layout
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for
 
@@ -250,7 +250,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SandboxError as problem:
-        sys.exit(f"writer: {problem}")
+    command.run("writer", main)

@@ -13,6 +13,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Ku
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox import cluster as sandbox
+from sandbox import command
 from sandbox.errors import SandboxError
 
 from ..checks.observed import api
@@ -64,7 +65,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SandboxError as problem:
-        sys.exit(f"mid_upgrade: {problem}")
+    command.run("mid_upgrade", main)

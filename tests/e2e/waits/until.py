@@ -20,6 +20,7 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
+from sandbox import command
 from sandbox.errors import SandboxError
 
 from ..checks.observed import api
@@ -87,7 +88,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SandboxError as problem:
-        sys.exit(f"until: {problem}")
+    command.run("until", main)

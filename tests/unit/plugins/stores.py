@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import objects, s3
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.objects import Bucket
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import object_store, s3
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import Bucket
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.s3 import Settings
 
 from sandbox import parts
@@ -52,7 +52,7 @@ class Store:
 
     def answers(self) -> bool:
         try:
-            objects.exists(self.bucket(), "nothing")
+            object_store.exists(self.bucket(), "nothing")
         except Exception:
             return False
         return True

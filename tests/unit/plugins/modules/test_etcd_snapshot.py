@@ -4,7 +4,7 @@ import errno
 import hashlib
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.modules import etcd_restore, etcd_
 
 from sandbox import layout, parts
 
-from ..etcds import HOST, Certificates, Cluster, eventually, free_ports, healthy
+from ..etcds import HOST, Certificates, Cluster, Member, eventually, free_ports, healthy
 from ..running import Result, fail, run, succeed
 from ..stores import BUCKET, SECRET_KEY, Store
 
@@ -179,27 +179,34 @@ def test_waiting_for_a_healthy_member_ends(tmp_path: Path) -> None:
     assert _names(tmp_path) == []
 
 
+def _save_while(cluster: Cluster, dest: Path, fault: Callable[[Member], None]) -> tuple[Result, Member]:
+    """Save 20 MB, with a fault of the first member when 1 MB was written; the result and that member."""
+    for number in range(20):
+        cluster.client(timeout=60).put(f"key-{number}", "x" * 1_000_000)
+    leader = cluster.leader().name
+    victim = next(member for member in cluster.members if member.name != leader)
+    order = [victim.client_url, *(url for url in cluster.endpoints if url != victim.client_url)]
+    unfinished = dest.with_name(f".{dest.name}.unfinished")
+
+    def inject() -> None:
+        eventually(lambda: unfinished.exists() and unfinished.stat().st_size > 1_000_000)
+        fault(victim)
+
+    injecting = threading.Thread(target=inject)
+    injecting.start()
+    try:
+        saved = succeed(etcd_snapshot, endpoints=order, dest=str(dest), etcdutl=_etcdutl(cluster.version))
+    finally:
+        injecting.join()
+    assert saved["snapshot_size"] > 20_000_000
+    assert _names(dest.parent) == [dest.name]
+    return saved, victim
+
+
 def test_next_member_is_tried_when_one_is_killed(own_three: Cluster, tmp_path: Path) -> None:
     if own_three.version != layout.ETCD_VERSIONS[1]:
         return  # the same code for all
-    for number in range(20):
-        own_three.client(timeout=60).put(f"key-{number}", "x" * 1_000_000)
-    leader = own_three.leader().name
-    victim = next(member for member in own_three.members if member.name != leader)
-    order = [victim.client_url, *(url for url in own_three.endpoints if url != victim.client_url)]
-    dest = tmp_path / "x.db"
-    unfinished = tmp_path / ".x.db.unfinished"
-
-    def kill_when_begun() -> None:
-        eventually(lambda: unfinished.exists() and unfinished.stat().st_size > 1_000_000)
-        victim.kill()
-
-    killer = threading.Thread(target=kill_when_begun)
-    killer.start()
-    saved = succeed(etcd_snapshot, endpoints=order, dest=str(dest), etcdutl=_etcdutl(own_three.version))
-    killer.join()
-    assert saved["snapshot_size"] > 20_000_000
-    assert _names(tmp_path) == ["x.db"]
+    _save_while(own_three, tmp_path / "x.db", Member.kill)
 
 
 def test_next_member_is_tried_when_one_freezes(
@@ -209,28 +216,12 @@ def test_next_member_is_tried_when_one_freezes(
         return  # the same code for all
     monkeypatch.setattr(http2, "_SILENCE", 0.5)
     monkeypatch.setattr(http2, "_WINDOW", 1 << 17)  # so that it has not sent all of it before it freezes
-    for number in range(20):
-        own_three.client(timeout=60).put(f"key-{number}", "x" * 1_000_000)
-    leader = own_three.leader().name
-    victim = next(member for member in own_three.members if member.name != leader)
-    order = [victim.client_url, *(url for url in own_three.endpoints if url != victim.client_url)]
-    unfinished = tmp_path / ".x.db.unfinished"
-
-    def freeze_when_begun() -> None:
-        eventually(lambda: unfinished.exists() and unfinished.stat().st_size > 1_000_000)
-        victim.freeze()
-
-    freezer = threading.Thread(target=freeze_when_begun)
-    freezer.start()
     try:
-        dest, etcdutl = str(tmp_path / "x.db"), _etcdutl(own_three.version)
-        saved = succeed(etcd_snapshot, endpoints=order, dest=dest, etcdutl=etcdutl)
+        saved, victim = _save_while(own_three, tmp_path / "x.db", Member.freeze)
+        assert saved["member"] != victim.name
     finally:
-        freezer.join()
-        victim.thaw()
-    assert saved["member"] != victim.name
-    assert saved["snapshot_size"] > 20_000_000
-    assert _names(tmp_path) == ["x.db"]
+        for member in own_three.members:
+            member.thaw()
 
 
 def test_store_is_given_by_the_environment(newest: Cluster, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

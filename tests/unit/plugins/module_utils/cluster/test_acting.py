@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.acting import Restart, change_member, restart_member
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.acting import change_member
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.restart import Restart, restart_member
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest

@@ -95,6 +95,13 @@ def test_members_that_answer_without_a_leader_are_given_time_to_elect_one() -> N
         assert planned(CLUSTER, remembering(observed, **changes)).phase is Phase.QUORUM_LOST
 
 
+@pytest.mark.parametrize("phase", [Phase.RESTARTING, Phase.UPGRADING])
+def test_election_during_a_rollout_does_not_end_its_phase(phase: Phase) -> None:
+    young = tuple(pod(number, ready=False) for number in range(3))
+    electing = remembering(without_quorum(replace(running(), pods=young)), phase=str(phase))
+    assert planned(CLUSTER, electing).phase is phase
+
+
 def test_pods_that_are_starting_do_not_hide_the_loss_of_a_quorum_for_good() -> None:
     observed = without_quorum(running())
     gone = with_pod(with_pod(observed, 0, deleting=True, node=NodeState.GONE), 1, deleting=True, node=NodeState.GONE)

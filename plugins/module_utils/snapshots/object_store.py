@@ -20,7 +20,7 @@ from typing import Any
 
 from .codec import Reader, Writer
 from .errors import StoreError, UnsureError
-from .object_errors import code_of, explain, request_errors, status_of
+from .object_store_errors import code_of, explain, request_errors, status_of
 
 _ATTEMPT = "etcdops-attempt"  # metadata: the upload that an object came from
 _PARTS = 10_000  # the most that S3 takes

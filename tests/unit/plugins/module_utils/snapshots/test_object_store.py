@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError, UnsureError
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.objects import Bucket, delete, exists, part_size
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.objects import reading as read_object
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.objects import writing as write_object
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import (
+    Bucket,
+    delete,
+    exists,
+    part_size,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import reading as read_object
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import writing as write_object
 
 from ... import proxies
 from ...etcds import Certificates
@@ -249,10 +254,10 @@ def test_delete_removes_the_parts_of_a_killed_upload_and_no_others(store: Store)
 def _kill_while_uploading(store: Store, key: str) -> None:
     script = """
         import os, signal, sys, time
-        from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import objects, s3
+        from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import object_store, s3
         endpoint, ca, access_key, secret_key, bucket, key, parts = sys.argv[1:]
         settings = s3.Settings(endpoint, None, True, ca, access_key, secret_key)
-        with objects.writing(s3.open_bucket(bucket, settings), key, 1 << 30) as upload:
+        with object_store.writing(s3.open_bucket(bucket, settings), key, 1 << 30) as upload:
             for _ in range(20):
                 upload.write(bytes(1 << 20))
             while not [name for _, _, names in os.walk(parts) for name in names]:

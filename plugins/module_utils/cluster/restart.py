@@ -1,0 +1,30 @@
+"""Restarting one member: checked against etcd immediately before, leadership moved, then its pod deleted by uid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..etcd.leadership import move_leader
+from ..etcd.rollout import transferee, voters
+from ..kube.manifest import Manifest
+from .acting import Live
+
+
+@dataclass(frozen=True)
+class Restart:
+    pod: str
+    uid: str
+    transferee: str = ""  # member ID in hexadecimal, preferred if the member leads
+    objects: tuple[Manifest, ...] = ()
+
+
+def restart_member(live: Live, restart: Restart, *, dry_run: bool = False) -> bool:
+    """Delete the pod with this uid, if that is safe now; leadership moves first, and the objects are applied."""
+    next_leader = transferee(voters(live.view), restart.pod, int(restart.transferee or "0", 16))
+    if dry_run:
+        return True
+    if next_leader:
+        move_leader(live.connection, live.view, next_leader.id)
+    for manifest in restart.objects:
+        live.api.apply(manifest)
+    return live.api.delete("Pod", live.cluster.namespace, restart.pod, restart.uid)
