@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
-    acting,
     config,
     desired,
     joining,
@@ -20,6 +19,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     observe,
     planner,
     repair,
+    restart,
     rollout,
     scaling,
     upgrade,
@@ -228,7 +228,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster becomes whole"),
     "restarts while another member is down": (_restarts_while_another_is_down, "a roll (restarts|never)"),
     "the leader is not restarted last": (_leader_first, "the leader is the last"),
-    "leadership is not moved": (_always(acting, "transferee", None), "who leads hands over|a roll (restarts|never)"),
+    "leadership is not moved": (_always(restart, "transferee", None), "who leads hands over|a roll (restarts|never)"),
     "no snapshot before an upgrade": (_always(upgrade, "snapshot", None), "nobody moves without a snapshot"),
     "pods have the version at once": (
         _version_at_once,
