@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ..kube.conditions import time_text
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ def recall(status: Mapping[str, Any]) -> Memory:
         phase=status.get("phase", ""),
         unhealthy_since=_since(status, {"Available": "True", "Degraded": "False"}),
         degraded_since=_since(status, {"Degraded": "False"}, only="True"),
-        join=_join(status.get("join")),
-        upgrade=_upgrade(status.get("upgrade")),
+        join=_readable(_join, status.get("join")),
+        upgrade=_readable(_upgrade, status.get("upgrade")),
     )
 
 
@@ -79,9 +81,17 @@ def _encoded_upgrade(upgrade: Upgrade) -> dict[str, Any]:
     }
 
 
-def _upgrade(stored: Mapping[str, Any] | None) -> Upgrade | None:
+def _readable(read: Callable[[Mapping[str, Any]], R], stored: Mapping[str, Any] | None) -> R | None:
+    """What was stored; None when it can't be read: a damaged status must not block a cluster, nor its deletion."""
     if not stored:
         return None
+    try:
+        return read(stored)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _upgrade(stored: Mapping[str, Any]) -> Upgrade:
     completed = stored.get("completed")
     return Upgrade(
         source=stored["from"],
@@ -98,9 +108,7 @@ def _encoded_join(join: Join) -> dict[str, Any]:
     return stored | ({"failed": True, "generation": join.generation} if join.failed else {})
 
 
-def _join(stored: Mapping[str, Any] | None) -> Join | None:
-    if not stored:
-        return None
+def _join(stored: Mapping[str, Any]) -> Join:
     since = datetime.fromisoformat(stored["since"])
     return Join(stored["member"], since, stored.get("failed", False), stored.get("generation", 0))
 

@@ -65,3 +65,16 @@ def test_time_since_a_cluster_is_unhealthy_comes_from_its_conditions() -> None:
     assert (memory.unhealthy_since, memory.degraded_since) == (LATER, None)
     memory = recall({"conditions": [_condition("Available", "True", NOW), _condition("Degraded", "Unknown", NOW)]})
     assert (memory.unhealthy_since, memory.degraded_since) == (NOW, None)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"upgrade": {"from": "3.6.16", "to": "3.7.3"}},
+        {"upgrade": {"from": "3.6.16", "to": "3.7.3", "started": "yesterday"}},
+        {"join": {"member": "9"}},
+        {"join": {"member": "9", "since": 7}},
+    ],
+)
+def test_damaged_record_is_not_remembered(status: dict[str, dict[str, object]]) -> None:
+    assert recall(status) == Memory()
