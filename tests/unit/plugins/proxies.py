@@ -7,7 +7,7 @@ import http.server
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from .etcds import HOST
@@ -90,14 +90,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _handle  # noqa: N815
 
     def _pass_on(self, body: bytes, verdict: str) -> None:
-        connection = http.client.HTTPConnection(HOST, self.server.target, timeout=60)
-        connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-        for name, value in self.headers.items():  # Host too: it is signed
-            connection.putheader(name, value)
-        connection.endheaders(body or None)
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
+        # Closed also when the store hangs up in the middle, which is part of a test.
+        with closing(http.client.HTTPConnection(HOST, self.server.target, timeout=60)) as connection:
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():  # Host too: it is signed
+                connection.putheader(name, value)
+            connection.endheaders(body or None)
+            answer = connection.getresponse()
+            content = answer.read()
         if verdict != LOSE_ANSWER:
             cut = verdict == CUT_ANSWER
             self._answer(answer.status, answer.getheaders(), content[: len(content) // 2] if cut else content)
