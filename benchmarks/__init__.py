@@ -1,1 +1,1 @@
-"""What is measured, against what: `make bench`. Always as ratios within one run, never as a timed test."""
+"""Benchmarks of the operator (`make bench`). Results are ratios within one run; no test depends on a duration."""

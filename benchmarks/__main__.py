@@ -1,7 +1,7 @@
 """Runs the benchmarks on the sandbox: python -m benchmarks [MEASURE …], or python -m benchmarks chart [RESULTS …].
 
-A row for each measure, and all of it in one JSON file. `chart` draws the growth curves and writes the figures into
-docs/benchmarks.md.
+Prints one row per measure and writes all of them to one JSON file. `chart` draws the growth curves and writes the
+figures into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sandbox.errors import SandboxError
 from . import backup, bootstrap, growth, kube, machine, membership, report, results, settled, upgrade
 from .figures import STAGES, Figures
 
-ALONE: dict[str, Callable[[], Figures]] = {
+SEPARATE: dict[str, Callable[[], Figures]] = {
     "settled_reconcile": settled.settled_reconcile,
     "apply_to_healthy": bootstrap.three_members,
     "ten_at_once": bootstrap.ten_at_once,
@@ -27,12 +27,14 @@ ALONE: dict[str, Callable[[], Figures]] = {
     "upgrade": upgrade.upgrade,
     "backup": backup.backup,
 }
-MEASURES = (*ALONE, *STAGES)
+MEASURES = (*SEPARATE, *STAGES)
 _WITHOUT_SANDBOX = {"backup"}
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("benchmarks: ended by a signal; what was changed is put back"))
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit("benchmarks: terminated by a signal. Changes to the sandbox are reverted.")
+    )
     wanted = sys.argv[1:]
     try:
         if wanted[:1] == ["chart"]:
@@ -46,9 +48,9 @@ def main() -> None:
 
 def _run(wanted: list[str]) -> None:
     if unknown := set(wanted) - set(MEASURES):
-        raise SandboxError(f"There is no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}.")
+        raise SandboxError(f"Unknown measure: {', '.join(sorted(unknown))}. Choose from: {', '.join(MEASURES)}.")
     if set(wanted) - _WITHOUT_SANDBOX:
-        kube.no_other_clusters()
+        kube.require_no_other_clusters()
     found: results.Results = {
         "machine": machine.facts(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -56,17 +58,17 @@ def _run(wanted: list[str]) -> None:
     path = results.FOLDER / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
     for name, figures in _measure(wanted):
         found[name] = figures
-        results.write(path, found)  # after each, so that a failure loses nothing that was measured
+        results.write(path, found)  # after each measure, so that a failure does not lose the earlier results
         print(results.row(name, figures), flush=True)
-    print(f"written to {path}")
+    print(f"Results written to {path}.")
 
 
 def _measure(wanted: list[str]) -> Iterator[tuple[str, Figures]]:
-    for name, measure in ALONE.items():
+    for name, measure in SEPARATE.items():
         if name in wanted:
             yield name, measure()
-    if together := [name for name in STAGES if name in wanted]:
-        yield from growth.measure(together).items()
+    if staged := [name for name in STAGES if name in wanted]:
+        yield from growth.measure(staged).items()
 
 
 if __name__ == "__main__":

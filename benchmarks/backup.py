@@ -1,6 +1,7 @@
 """A snapshot of a large key space to a file and to S3, compared with `etcdctl snapshot save` in the same run.
 
-Plain processes on this machine, without Kubernetes. The module runs as in the Job of an EtcdBackup.
+Runs etcd and the S3 stores as plain processes, without Kubernetes. The module runs as it does in the Job of an
+EtcdBackup.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _GIB = 1 << 30
 _VALUE = 256 * 1024
 _ROUNDS = 5
 _ETCD, _PEER = 23790, 23800  # ports
-# Two stores: one with its defaults, which computes an MD5 for the ETag, and one without. On two cores the MD5 alone is
-# a quarter of all work, and the module does not do it.
+# Two stores: with default settings, versitygw computes an MD5 for the ETag; with --data-integrity-etag it does not. On
+# two cores the MD5 takes a quarter of the CPU time, none of it in the module.
 _STORES = {"s3": (23810, ()), "s3_without_md5": (23820, ("--data-integrity-etag",))}
 _MODULE = "ansible_collections.etcdops.etcd.plugins.modules.etcd_snapshot"
 _VERSION = layout.ETCD_VERSIONS[1]
@@ -42,7 +43,7 @@ _VERSION = layout.ETCD_VERSIONS[1]
 
 @dataclass(frozen=True)
 class Taken:
-    """One snapshot."""
+    """Measurements of one snapshot."""
 
     seconds: float
     size: int
@@ -51,41 +52,43 @@ class Taken:
 
 
 def backup(size: int = _GIB) -> Figures:
-    with tempfile.TemporaryDirectory(prefix="etcdops-bench-") as made, ExitStack() as stack:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="etcdops-bench-") as created, ExitStack() as stack:
+        folder = Path(created)
         stack.enter_context(_etcd(folder))
         _certificates(folder)
         for name, (port, options) in _STORES.items():
             stack.enter_context(_store(folder, name, port, options))
         _fill(size)
-        ways: dict[str, Callable[[int], list[str]]] = {
+        methods: dict[str, Callable[[int], list[str]]] = {
             "etcdctl": lambda number: _etcdctl(folder / f"etcdctl-{number}.db"),
-            "file": lambda number: _ours(folder, f"{folder}/ours-{number}.db"),
+            "file": lambda number: _snapshot_module(folder, f"{folder}/ours-{number}.db"),
             **{store: partial(_to_store, folder, store) for store in _STORES},
         }
-        taken: dict[str, list[Taken]] = {way: [] for way in ways}
-        for number in range(_ROUNDS):  # in turns, so that a slow moment of the machine affects all alike
-            for way, command in ways.items():
-                taken[way].append(_take(command(number), size))
+        taken: dict[str, list[Taken]] = {method: [] for method in methods}
+        for number in range(_ROUNDS):  # alternate, so that a slow period of the machine affects all methods
+            for method, command in methods.items():
+                taken[method].append(_measure(command(number), size))
                 for leftover in [*folder.glob("*.db"), *folder.glob("*/bench/*.db")]:
                     leftover.unlink()
     return figures(taken)
 
 
 def figures(taken: dict[str, list[Taken]]) -> Figures:
-    """Medians of throughput in MB/s, and their ratios to that of etcdctl."""
+    """Median throughput in MB/s with its ratio to etcdctl, peak memory, and p99 latency of concurrent writes."""
 
-    def speed(way: str) -> float:
-        return statistics.median(each.size / each.seconds / 1e6 for each in taken[way])
+    def speed(method: str) -> float:
+        return statistics.median(each.size / each.seconds / 1e6 for each in taken[method])
 
-    found: Figures = {f"{way}_mb_per_s": speed(way) for way in taken}
-    ours = [way for way in taken if way != "etcdctl"]
-    found |= {f"{way}_ratio": speed(way) / speed("etcdctl") for way in ours}
-    found |= {f"{way}_memory_mib": max(each.memory for each in taken[way]) / (1 << 20) for way in ours}
-    return found | {f"{way}_write_p99_ms": statistics.median(each.p99 for each in taken[way]) * 1000 for way in taken}
+    found: Figures = {f"{method}_mb_per_s": speed(method) for method in taken}
+    own = [method for method in taken if method != "etcdctl"]
+    found |= {f"{method}_ratio": speed(method) / speed("etcdctl") for method in own}
+    found |= {f"{method}_memory_mib": max(each.memory for each in taken[method]) / (1 << 20) for method in own}
+    return found | {
+        f"{method}_write_p99_ms": statistics.median(each.p99 for each in taken[method]) * 1000 for method in taken
+    }
 
 
-def _take(command: list[str], size: int) -> Taken:
+def _measure(command: list[str], size: int) -> Taken:
     with _writing() as times, tempfile.TemporaryFile() as output:
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -100,7 +103,7 @@ def _take(command: list[str], size: int) -> Taken:
 
 @contextmanager
 def _writing() -> Iterator[list[float]]:
-    """Writes in the background; the duration of each write."""
+    """Write in the background and yield the list of write durations in seconds."""
     times: list[float] = []
     stop = threading.Event()
 
@@ -127,14 +130,14 @@ def _etcdctl(target: Path) -> list[str]:
 
 
 def _to_store(folder: Path, store: str, number: int) -> list[str]:
-    return _ours(folder, f"s3://bench/ours-{number}.db", _STORES[store][0])
+    return _snapshot_module(folder, f"s3://bench/ours-{number}.db", _STORES[store][0])
 
 
-def _ours(folder: Path, target: str, port: int = 0) -> list[str]:
+def _snapshot_module(folder: Path, target: str, port: int = 0) -> list[str]:
     arguments = {
         "endpoints": [f"http://127.0.0.1:{_ETCD}"],
         "dest": target,
-        "check": False,  # in a Job, another container does it
+        "check": False,  # another container of the Job checks the snapshot
         "s3_endpoint": f"https://127.0.0.1:{port}",
         "s3_path_style": True,
         "s3_ca_cert": str(folder / "ca.crt"),
@@ -161,7 +164,7 @@ def _etcd(folder: Path) -> Iterator[None]:
         "--log-level=error",
     ]
     with _running(command, {}, folder / "etcd.log"):
-        wait_for("etcd", _answers, timeout=30)
+        wait_for("etcd to be healthy", _is_healthy, timeout=30)
         yield
 
 
@@ -204,7 +207,7 @@ def _client() -> Client:
     return Client(Endpoint(f"http://127.0.0.1:{_ETCD}"), timeout=30)
 
 
-def _answers() -> bool:
+def _is_healthy() -> bool:
     try:
         with _client() as client:
             client.health()
@@ -214,7 +217,7 @@ def _answers() -> bool:
 
 
 def _fill(size: int) -> None:
-    """Put random values."""
+    """Fill etcd with random values of this total size."""
     with _client() as client:
         for number in range(size // _VALUE):
             client.put(f"key-{number}", os.urandom(_VALUE // 2).hex())

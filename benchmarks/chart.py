@@ -1,4 +1,4 @@
-"""A chart as SVG, drawn by hand: panels side by side, each with its curves over the number of clusters; pure."""
+"""SVG chart: panels side by side, each with curves over the number of clusters. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 Point = tuple[float, float]
 
 _WIDTH, _HEIGHT = 330, 320  # of a panel
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 18, 56, 104  # its margins, with room for a legend of three lines
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 18, 56, 104  # margins; the bottom one has space for a legend of three lines
 _STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #444 }
 .title { font-size: 16px; font-weight: 600; fill: #222 }
@@ -36,7 +36,7 @@ class Panel:
 
 
 def svg(title: str, panels: list[Panel]) -> str:
-    """The whole picture."""
+    """The complete SVG document."""
     width, height = _WIDTH * len(panels), _HEIGHT + 40
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '

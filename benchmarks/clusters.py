@@ -1,4 +1,4 @@
-"""The EtcdClusters that are measured, and what is read from their status; pure."""
+"""Manifests of the measured EtcdClusters, and checks of their status. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 Manifest = dict[str, Any]
 
 VERSION = "3.6.16"
-PREFIX = "bench-"  # of every namespace that a measure makes
+PREFIX = "bench-"  # of every namespace that a measure creates
 
 
 def cluster(where: str, name: str, size: int = 3, version: str = VERSION) -> Manifest:
@@ -15,24 +15,24 @@ def cluster(where: str, name: str, size: int = 3, version: str = VERSION) -> Man
 
 
 def small(where: str, name: str) -> Manifest:
-    """The least that is a cluster: one member, in memory, with TLS."""
-    # etcd reserves two log files of 64 MB each when it starts.
+    """The smallest cluster: one member with in-memory storage and TLS."""
+    # etcd preallocates two WAL files of 64 MB each when it starts.
     storage = {"type": "Memory", "size": "256Mi"}
     return _resource(where, name) | {"spec": {"size": 1, "version": VERSION, "storage": storage}}
 
 
-def touched(where: str, name: str, mark: str) -> Manifest:
-    """What to apply so that the operator looks at a cluster, though nothing is to be done."""
+def annotated(where: str, name: str, mark: str) -> Manifest:
+    """A manifest that triggers a reconcile without changing the spec."""
     resource = _resource(where, name)
     resource["metadata"]["annotations"] = {"etcdops.dev/bench": mark}
     return resource
 
 
-def changed(resource: Manifest) -> Manifest:
-    """What to apply to change a cluster's spec in a way that changes no member."""
+def with_changed_spec(resource: Manifest) -> Manifest:
+    """A manifest that changes the spec of a cluster without affecting its members."""
     meta = resource["metadata"]
-    now = resource["spec"].get("deletion", {}).get("storage", "Keep")
-    other = "Keep" if now == "Delete" else "Delete"
+    current = resource["spec"].get("deletion", {}).get("storage", "Keep")
+    other = "Keep" if current == "Delete" else "Delete"
     return _resource(meta["namespace"], meta["name"]) | {"spec": {"deletion": {"storage": other}}}
 
 
@@ -41,19 +41,19 @@ def is_available(resource: Manifest) -> bool:
 
 
 def is_settled(resource: Manifest) -> bool:
-    """Is there nothing left to do?"""
+    """Whether the cluster is available and the operator has nothing left to do."""
     phase: object = resource.get("status", {}).get("phase")
-    still = _condition(resource, "Progressing") == "False"
-    return phase == "Running" and still and is_available(resource) and is_observed(resource)
+    idle = _condition(resource, "Progressing") == "False"
+    return phase == "Running" and idle and is_available(resource) and is_observed(resource)
 
 
 def is_observed(resource: Manifest) -> bool:
-    """Has the operator seen the spec as it is now?"""
+    """Whether status.observedGeneration matches the current generation."""
     return bool(resource.get("status", {}).get("observedGeneration") == resource["metadata"]["generation"])
 
 
-def others(found: list[Manifest]) -> list[str]:
-    """Those that no measure has made."""
+def unrelated(found: list[Manifest]) -> list[str]:
+    """The EtcdClusters that were not created by a benchmark, as namespace/name."""
     return [
         f"{each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in found

@@ -1,4 +1,4 @@
-"""From what was seen to the figures that are kept; pure."""
+"""Calculates the figures of a result file from measurements. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import median
 
 Figures = dict[str, float]
 
-# Which numbers of clusters a measure needs. They are made once, however many measures look at them.
+# Cluster counts that each measure needs. Measures that run together share the clusters.
 STAGES = {
     "fifty_at_once": (10, 50),
     "idle": (1, 10, 50),
@@ -18,35 +18,35 @@ STAGES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What one reconcile takes."""
+    """Resources that one reconcile uses."""
 
     wall_s: float
     cpu_s: float
-    peak_mib: float  # of the operator's pod meanwhile
+    peak_mib: float  # of the operator pod during the measurement
 
 
 @dataclass(frozen=True)
 class Idle:
-    """The operator with nothing to do: left alone for a while, then made to look at each cluster once."""
+    """Resources of the operator with settled clusters: while idle, then during one reconcile of each cluster."""
 
-    period_s: float  # between two looks at a settled cluster
+    period_s: float  # between two reconciles of a settled cluster
     quiet_s: float
     quiet_cpu_s: float
-    quiet_looks: float  # that fell into it all the same
-    look_cpu_s: float  # of one look
-    memory_mib: float  # left alone
+    quiet_reconciles: float  # reconciles during the idle period
+    reconcile_cpu_s: float  # of one reconcile
+    memory_mib: float  # mean while idle
     peak_mib: float
-    machine_busy_percent: float  # all of the machine's cores are 100
+    machine_busy_percent: float  # 100 is all cores of the machine
 
     def cpu_percent(self, clusters: int) -> float:
-        """Over a whole period, in which it looks at each cluster once."""
-        quiet = max(0.0, self.quiet_cpu_s - self.quiet_looks * self.look_cpu_s) / self.quiet_s
-        return 100 * (quiet + clusters * self.look_cpu_s / self.period_s)
+        """CPU over one resync period, in which each cluster is reconciled once."""
+        quiet = max(0.0, self.quiet_cpu_s - self.quiet_reconciles * self.reconcile_cpu_s) / self.quiet_s
+        return 100 * (quiet + clusters * self.reconcile_cpu_s / self.period_s)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What was seen with one number of clusters, applied at once."""
+    """Measurements with one number of clusters, applied at once."""
 
     clusters: int
     available_s: float
@@ -56,11 +56,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Membership:
-    """Seconds that each change of a cluster took, for each round, and the gaps between acknowledged writes."""
+    """Duration of each membership change and gaps between acknowledged writes in seconds, one value per round."""
 
-    pod_by_hand_s: tuple[float, ...]  # a deleted pod of a hand-made StatefulSet, until its replacement serves
-    pod_s: tuple[float, ...]  # the same, of ours
-    data_s: tuple[float, ...]  # claim and pod deleted, until three voters serve
+    # From the deletion of a pod until its replacement is healthy: without the operator, and with it.
+    pod_by_hand_s: tuple[float, ...]
+    pod_s: tuple[float, ...]
+    data_s: tuple[float, ...]  # PVC and pod deleted, until three voters are healthy
     grow_s: tuple[float, ...]  # 3 → 5
     shrink_s: tuple[float, ...]  # 5 → 3
     leader_gap_by_hand_s: tuple[float, ...]
@@ -71,26 +72,26 @@ class Membership:
 
 @dataclass(frozen=True)
 class Writing:
-    """What a writer saw while something was done to a cluster."""
+    """Effect of an operation on a client that writes."""
 
-    gap_s: float  # the longest between two acknowledged writes
+    gap_s: float  # longest gap between two acknowledged writes
     failed: int  # requests
 
 
 @dataclass(frozen=True)
 class Upgrade:
-    """An upgrade of three members, for each round, beside pods of a hand-made StatefulSet that are deleted."""
+    """Upgrade of three members, and pod deletions without the operator for comparison; one value per round."""
 
-    pod_by_hand_s: tuple[float, ...]  # a deleted pod of a follower, until its replacement serves
+    pod_by_hand_s: tuple[float, ...]  # a follower's pod deleted, until its replacement is healthy
     follower_by_hand: tuple[Writing, ...]
     leader_by_hand: tuple[Writing, ...]
-    upgrade_s: tuple[float, ...]  # from the edit of the version until every member serves with it
-    roll_s: tuple[float, ...]  # from the end of the first pod on
+    upgrade_s: tuple[float, ...]  # from the change of spec.version until every member is healthy with it
+    roll_s: tuple[float, ...]  # the same, from the deletion of the first pod
     upgrade: tuple[Writing, ...]
 
 
 def stages(wanted: Iterable[str]) -> list[int]:
-    """The numbers of clusters that these measures need."""
+    """The cluster counts that these measures need."""
     return sorted({count for name in wanted for count in STAGES[name]})
 
 
@@ -109,7 +110,7 @@ def settled_reconcile(stock: Cost, warm: Cost) -> Figures:
 
 
 def membership(seen: Membership) -> Figures:
-    """The best of the rounds, as ratios to the pod made by hand; of gaps, the worst."""
+    """Shortest duration of all rounds with its ratio to pod_by_hand_s; longest gap of all rounds."""
     unit = min(seen.pod_by_hand_s)
     found: Figures = {"pod_by_hand_s": unit}
     for name, seconds in (
@@ -128,14 +129,14 @@ def membership(seen: Membership) -> Figures:
 
 
 def upgrade(seen: Upgrade) -> Figures:
-    """The best of the rounds, as ratios to the pod made by hand; of gaps and failed requests, the worst."""
-    unit, whole, roll = min(seen.pod_by_hand_s), min(seen.upgrade_s), min(seen.roll_s)
+    """Shortest duration of all rounds with its ratio to pod_by_hand_s; worst gap and most failed requests."""
+    unit, total, rollout = min(seen.pod_by_hand_s), min(seen.upgrade_s), min(seen.roll_s)
     found: Figures = {
         "pod_by_hand_s": unit,
-        "roll_s": roll,
-        "roll_ratio": roll / unit,
-        "upgrade_s": whole,
-        "upgrade_ratio": whole / unit,
+        "roll_s": rollout,
+        "roll_ratio": rollout / unit,
+        "upgrade_s": total,
+        "upgrade_ratio": total / unit,
     }
     for name, writings in (
         ("", seen.upgrade),
@@ -148,7 +149,7 @@ def upgrade(seen: Upgrade) -> Figures:
 
 
 def growth(wanted: Iterable[str], seen: list[Stage]) -> dict[str, Figures]:
-    """The figures of each measure that was asked for."""
+    """The figures of each requested measure."""
     measures = {"fifty_at_once": _at_once, "idle": _idle, "changed_among_settled": _changed}
     by_count = {stage.clusters: stage for stage in seen}
     return {name: measures[name](by_count) for name in wanted}
@@ -169,7 +170,7 @@ def _idle(seen: dict[int, Stage]) -> Figures:
             found |= {
                 "period_s": idle.period_s,
                 f"cpu_percent_{count}": idle.cpu_percent(count),
-                f"look_cpu_s_{count}": idle.look_cpu_s,
+                f"look_cpu_s_{count}": idle.reconcile_cpu_s,
                 f"memory_mib_{count}": idle.memory_mib,
                 f"peak_mib_{count}": idle.peak_mib,
                 f"machine_busy_percent_{count}": idle.machine_busy_percent,

@@ -1,4 +1,4 @@
-"""The sandbox as the benchmarks see it."""
+"""Access of the benchmarks to the sandbox cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sandbox.run import wait_for
 from . import clusters
 
 TIMEOUT = 300.0
-REMOVAL = 900.0  # fifty finalizers with the stock runner take minutes
+REMOVAL = 900.0  # seconds: fifty finalizers take minutes with the stock runner
 
 
 def kubectl(*arguments: str, stdin: str | None = None) -> str:
@@ -35,8 +35,10 @@ def kubectl(*arguments: str, stdin: str | None = None) -> str:
 
 
 def api() -> Kube:
-    """A connection for looking often: kubectl takes a tenth of a second of a core for each look. Use it, then drop it:
-    the API server closes a connection that was idle for long."""
+    """A connection for frequent requests, each of which would cost kubectl 0.1 s of CPU time.
+
+    Do not keep it: the API server closes idle connections.
+    """
     os.environ["KUBECONFIG"] = str(layout.kubeconfig())
     return connect()
 
@@ -46,19 +48,19 @@ def apply(*manifests: dict[str, Any]) -> None:
     kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
 
 
-def no_other_clusters() -> None:
-    """What the operator does for other clusters would be counted as well."""
+def require_no_other_clusters() -> None:
+    """Fail if there are other EtcdClusters: reconciling them would distort the results."""
     found = json.loads(kubectl("get", "etcd", "--all-namespaces", "--output=json"))["items"]
-    if others := clusters.others(found):
+    if others := clusters.unrelated(found):
         raise SandboxError(
-            f"There are other EtcdClusters ({', '.join(others)}); the operator's work for them would be measured too. "
+            f"Benchmarks blocked: there are other EtcdClusters ({', '.join(others)}), which would distort the results. "
             "Delete them first (kubectl delete etcd --namespace=NAMESPACE NAME)."
         )
 
 
 @contextmanager
 def namespace(name: str) -> Iterator[str]:
-    """A namespace for one measure, gone for good before the next one."""
+    """A namespace for one measure, deleted completely afterwards."""
     _remove(name)
     kubectl("create", "namespace", name)
     try:
@@ -73,7 +75,7 @@ def _remove(name: str) -> None:
     where = f"--namespace={name}"
     kubectl("delete", "etcd", "--all", where, "--wait=false")
     wait_for(
-        f"the EtcdClusters in {name} to go",
+        f"the EtcdClusters in {name} to be deleted",
         lambda: not kubectl("get", "etcd", where, "--output=name"),
         timeout=REMOVAL,
         every=1,
@@ -81,7 +83,7 @@ def _remove(name: str) -> None:
     kubectl("delete", "statefulset,pvc", "--all", where, "--wait=false")
     kubectl("delete", "namespace", name, "--wait=false")
     wait_for(
-        f"namespace {name} to go",
+        f"namespace {name} to be deleted",
         lambda: not kubectl("get", "namespace", name, "--ignore-not-found", "--output=name"),
         timeout=REMOVAL,
         every=1,
@@ -89,30 +91,30 @@ def _remove(name: str) -> None:
 
 
 def wait_for_all(where: str, names: list[str], what: str, check: Callable[[Manifest], bool]) -> None:
-    """Wait until every one of these EtcdClusters passes the check."""
+    """Wait until all these EtcdClusters pass the check."""
     end = time.monotonic() + TIMEOUT + 12 * len(names)
     connection = api()
     left = names
     found: dict[str, Manifest] = {}
     while left:
-        with suppress(KubeError):  # a busy API server is asked again
+        with suppress(KubeError):  # retry when the API server is busy
             found = {each["metadata"]["name"]: each for each in connection.list("EtcdCluster", where, "")}
         left = [name for name in names if name not in found or not check(found[name])]
         if left and time.monotonic() > end:
-            said = found.get(left[0], {}).get("status", {}).get("message", "it has no status")
-            raise SandboxError(f"{len(left)} of {len(names)} EtcdClusters are not {what}; {left[0]}: {said}")
+            message = found.get(left[0], {}).get("status", {}).get("message", "no status")
+            raise SandboxError(f"{len(left)} of {len(names)} EtcdClusters are not {what}. {left[0]}: {message}")
         time.sleep(0.1)
 
 
 def seconds_until_healthy(where: str, names: list[str], size: int, started: float) -> float:
-    """Seconds from `started` until each cluster has `size` voters, no learner, and a linearizable read on each."""
+    """Seconds from `started` until each cluster has `size` healthy voters (linearizable read) and no learner."""
     left = set(names)
     tls: dict[str, Tls] = {}
-    connection = api()  # what is measured needs the machine's cores, and kubectl would take a good part of one
+    connection = api()  # kubectl would take CPU time from the measured processes
     with tempfile.TemporaryDirectory() as folder:
         while left:
             pods: list[Manifest] = []
-            with suppress(KubeError):  # a busy API server is asked again
+            with suppress(KubeError):  # retry when the API server is busy
                 pods = connection.list("Pod", where, "")
             for name in sorted(left):
                 addresses = [
@@ -128,16 +130,17 @@ def seconds_until_healthy(where: str, names: list[str], size: int, started: floa
                     Client(Endpoint(f"https://{pod}.{name}-peers.{where}.svc:2379", address), tls[name], timeout=2)
                     for pod, address in addresses
                 ]
-                if all(not isinstance(answer, EtcdError) and answer for answer in ask_all(members, is_whole(size))):
+                answers = ask_all(members, is_healthy_with(size))
+                if all(not isinstance(answer, EtcdError) and answer for answer in answers):
                     left.remove(name)
             if time.monotonic() - started > TIMEOUT:
-                raise SandboxError(f"{sorted(left)} were not healthy within {TIMEOUT:.0f} s")
+                raise SandboxError(f"Clusters not healthy after {TIMEOUT:.0f} s: {', '.join(sorted(left))}.")
             time.sleep(0.1)
     return time.monotonic() - started
 
 
-def is_whole(size: int) -> Callable[[Client], bool]:
-    """A question to a member: does it serve, and is it one of `size` voters with no learner?"""
+def is_healthy_with(size: int) -> Callable[[Client], bool]:
+    """A request that checks that a member is healthy and that its cluster has `size` voters and no learner."""
 
     def ask(client: Client) -> bool:
         with client:
@@ -149,10 +152,10 @@ def is_whole(size: int) -> Callable[[Client], bool]:
 
 
 def read_tls(folder: Path, where: str, name: str) -> Tls:
-    """A client's certificates; the files are needed no more."""
+    """The client certificates. They are loaded here, so the files may be deleted afterwards."""
     secret = api().get("Secret", where, f"{name}-client-tls")
     if secret is None:
-        raise SandboxError(f"There is no Secret {name}-client-tls in {where}.")
+        raise SandboxError(f"Secret {where}/{name}-client-tls not found.")
     folder.mkdir()
     for field in ("ca.crt", "tls.crt", "tls.key"):
         (folder / field).write_bytes(base64.b64decode(secret["data"][field]))

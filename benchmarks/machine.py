@@ -1,4 +1,4 @@
-"""The machine that figures were measured on."""
+"""Facts and CPU usage of the machine that runs the benchmarks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-CpuTimes = tuple[int, int]  # all, and idle
+CpuTimes = tuple[int, int]  # total, idle
 
 
 def facts() -> dict[str, object]:
@@ -31,15 +31,15 @@ def cpu_times() -> CpuTimes:
 
 
 def busy_percent(before: CpuTimes, after: CpuTimes) -> float:
-    """How much of all its cores the machine used between two looks."""
+    """CPU usage of the machine between two samples; 100 is all cores."""
     passed, idle = after[0] - before[0], after[1] - before[1]
     return 100 * (passed - idle) / passed if passed else 0.0
 
 
 def read_cpu_times(stat: str) -> CpuTimes:
-    """From /proc/stat. Time of guests is counted in user time already."""
+    """Parse /proc/stat. Guest time is left out because user time includes it."""
     fields = [int(field) for field in stat.splitlines()[0].split()[1:9]]
-    return sum(fields), fields[3] + fields[4]  # waiting for a disk is idle too
+    return sum(fields), fields[3] + fields[4]  # idle and iowait
 
 
 def mib(meminfo: str, name: str) -> int:

@@ -1,4 +1,4 @@
-"""A cluster whose members are asked often, by the operator or made by hand alike."""
+"""Access to the members of a measured cluster, whether or not the operator manages it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sandbox.errors import SandboxError
 from sandbox.run import wait_for
 
 from . import clusters
-from .kube import TIMEOUT, api, is_whole, read_tls, wait_for_all
+from .kube import TIMEOUT, api, is_healthy_with, read_tls, wait_for_all
 
 NAME = "bench"
 
@@ -39,20 +39,20 @@ class Members:
             if address
         ]
 
-    def are_whole(self, size: int, gone: str = "") -> bool:
-        """Do `size` voters serve, each in a pod of its own, and none in the pod that has the uid `gone`?"""
+    def are_healthy(self, size: int, deleted_uid: str = "") -> bool:
+        """Whether there are exactly `size` pods with a healthy voter each, none of them the deleted pod."""
         pods = self.pods()
         clients = self.clients(pods)
-        if len(clients) != size or len(pods) != size or any(pod["metadata"]["uid"] == gone for pod in pods):
+        if len(clients) != size or len(pods) != size or any(pod["metadata"]["uid"] == deleted_uid for pod in pods):
             return False
-        return all(not isinstance(answer, EtcdError) and answer for answer in ask_all(clients, is_whole(size)))
+        return all(not isinstance(answer, EtcdError) and answer for answer in ask_all(clients, is_healthy_with(size)))
 
     def leader_and_follower(self) -> tuple[Manifest, Manifest]:
         pods = self.pods()
-        for pod, answer in zip(pods, ask_all(self.clients(pods), _leads), strict=True):
+        for pod, answer in zip(pods, ask_all(self.clients(pods), _is_leader), strict=True):
             if answer is True:
                 return pod, next(other for other in pods if other is not pod)
-        raise SandboxError(f"No member of {self.where}/{NAME} leads.")
+        raise SandboxError(f"EtcdCluster {self.where}/{NAME} has no leader.")
 
 
 def members_of(where: str) -> Members:
@@ -60,23 +60,23 @@ def members_of(where: str) -> Members:
         return Members(api(), read_tls(Path(folder) / "tls", where, NAME), where)
 
 
-def settled(where: str) -> None:
+def wait_until_settled(where: str) -> None:
     wait_for_all(where, [NAME], "settled", clusters.is_settled)
 
 
-def _leads(client: Client) -> bool:
+def _is_leader(client: Client) -> bool:
     with client:
         status = client.status()
         return status.leader_id == status.member_id
 
 
 def delete_pod(members: Members, *, with_claim: bool = False, leader: bool = False) -> float:
-    """Seconds from deleting a follower's pod, or the leader's, and its claim, until three voters serve."""
+    """Seconds from deleting a follower's or leader's pod, optionally with its PVC, until three voters are healthy."""
     victim = members.leader_and_follower()[0 if leader else 1]
     name, uid = victim["metadata"]["name"], victim["metadata"]["uid"]
     started = time.monotonic()
     if with_claim:
         members.kube.delete("PersistentVolumeClaim", members.where, f"data-{name}")
     members.kube.delete("Pod", members.where, name, uid)
-    wait_for(f"{name} to be back", lambda: members.are_whole(3, gone=uid), timeout=TIMEOUT, every=0.05)
+    wait_for(f"pod {name} to be replaced", lambda: members.are_healthy(3, deleted_uid=uid), timeout=TIMEOUT, every=0.05)
     return time.monotonic() - started

@@ -1,4 +1,4 @@
-"""Reading metrics in Prometheus' text format; pure."""
+"""Parser for metrics in the Prometheus text format. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 _SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_CONTROLLER = "etcdcluster-v1beta1-controller"  # as ansible-operator names it after the kind and version
+_CONTROLLER = "etcdcluster-v1beta1-controller"  # ansible-operator derives the name from kind and version
 
 
 @dataclass(frozen=True)
 class Reconciles:
-    """Reconciles that have ended, since the operator started or since an earlier look."""
+    """Completed reconciles since the operator started or since an earlier sample."""
 
     count: float
     seconds: float
@@ -31,7 +31,7 @@ def reconciles(text: str) -> Reconciles:
 
 
 def total(text: str, name: str, **labels: str) -> float:
-    """The sum of the samples with this name and these labels; 0 when there are none."""
+    """Sum of the samples with this name and these labels; 0 if there are none."""
     found = 0.0
     for line in text.splitlines():
         sample = _SAMPLE.match(line)

@@ -1,4 +1,4 @@
-"""The operator while it is measured: its pod, its metrics, and the switch of its warm runner."""
+"""The measured operator: its pod, its metrics, and the environment variable that disables its warm runner."""
 
 from __future__ import annotations
 
@@ -18,82 +18,84 @@ from .metrics import Reconciles
 
 _NAMESPACE = "--namespace=etcdops-system"
 _DEPLOYMENT = "deployment/etcdops"
-SWITCH = "WARM_RUNNER"
+VARIABLE = "WARM_RUNNER"
 
 
 @dataclass(frozen=True)
 class Operator:
-    """The pod that is at work now; another one after each change of the Deployment."""
+    """The running operator pod. Each change of the Deployment replaces it."""
 
     address: str
     group: usage.Group
 
     def reconciles(self) -> Reconciles:
-        """What has ended so far. Asking costs the operator some milliseconds: don't ask often."""
+        """Completed reconciles so far. Each request costs the operator some milliseconds of CPU time."""
         connection = http.client.HTTPConnection(self.address, 8080, timeout=10)
         try:
             connection.request("GET", "/metrics")
             answer = connection.getresponse()
             text = answer.read().decode()
         except (OSError, http.client.HTTPException) as error:
-            raise SandboxError(f"The operator's metrics at {self.address}:8080 don't answer: {error}") from error
+            raise SandboxError(f"Cannot read the operator's metrics at {self.address}:8080: {error}") from error
         finally:
             connection.close()
         if answer.status != 200:
-            raise SandboxError(f"The operator's metrics at {self.address}:8080 answer {answer.status}.")
+            raise SandboxError(
+                f"Cannot read the operator's metrics at {self.address}:8080: HTTP status {answer.status}."
+            )
         return metrics.reconciles(text)
 
 
-def at_work(clusters: int) -> Operator:
-    """The operator, once it leads and has looked at each of so many clusters."""
+def find(clusters: int) -> Operator:
+    """Find the operator pod and wait until it has reconciled this many clusters."""
     pods = json.loads(kubectl("get", "pods", _NAMESPACE, "--selector=app.kubernetes.io/name=etcdops", "--output=json"))[
         "items"
     ]
-    pod = only(pods)
+    pod = running_pod(pods)
     meta = pod["metadata"]
     found = Operator(pod["status"]["podIP"], usage.of_pod(pod["spec"]["nodeName"], meta["uid"]))
     wait_for(
-        "the operator to look at every cluster", lambda: found.reconciles().count >= clusters, timeout=120, every=1
+        "the operator to reconcile every cluster", lambda: found.reconciles().count >= clusters, timeout=120, every=1
     )
     return found
 
 
-def only(pods: list[dict[str, Any]]) -> dict[str, Any]:
-    """The one pod that runs."""
+def running_pod(pods: list[dict[str, Any]]) -> dict[str, Any]:
+    """The only running pod of the operator."""
     running = [
         pod for pod in pods if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
     ]
     if len(running) != 1:
         raise SandboxError(
-            f"{len(running)} pods of the operator run in etcdops-system, not 1; install it (make deploy)."
+            f"{len(running)} pods of the operator are running in etcdops-system, expected 1. Run make deploy."
         )
     return running[0]
 
 
 @contextmanager
 def without_warm_runner() -> Iterator[None]:
-    """The operator with the stock runner; put back afterwards, whatever happens."""
+    """Run the operator with the stock runner; the previous setting is restored afterwards."""
     deployment = json.loads(kubectl("get", _DEPLOYMENT, _NAMESPACE, "--output=json"))
-    before = switch(deployment)
+    before = warm_runner_setting(deployment)
     if before == "off":
         raise SandboxError(
-            f"The operator has {SWITCH}=off already, so there is no warm runner to measure. Switch it on first: "
-            f"kubectl set env {_NAMESPACE} {_DEPLOYMENT} {SWITCH}-"
+            f"Cannot measure the warm runner: the operator Deployment sets {VARIABLE}=off. Enable it first: "
+            f"kubectl set env {_NAMESPACE} {_DEPLOYMENT} {VARIABLE}-"
         )
     try:
-        _set(f"{SWITCH}=off")
+        _set_env(f"{VARIABLE}=off")
         yield
     finally:
-        _set(f"{SWITCH}-" if before is None else f"{SWITCH}={before}")
+        _set_env(f"{VARIABLE}-" if before is None else f"{VARIABLE}={before}")
 
 
-def switch(deployment: dict[str, Any]) -> str | None:
-    """What the Deployment says of the warm runner."""
+def warm_runner_setting(deployment: dict[str, Any]) -> str | None:
+    """Value of WARM_RUNNER in the operator Deployment; None if it is not set."""
     environment = deployment["spec"]["template"]["spec"]["containers"][0].get("env", [])
-    found: str | None = next((each.get("value") for each in environment if each["name"] == SWITCH), None)
+    found: str | None = next((each.get("value") for each in environment if each["name"] == VARIABLE), None)
     return found
 
 
-def _set(what: str) -> None:
+def _set_env(what: str) -> None:
     kubectl("set", "env", _NAMESPACE, _DEPLOYMENT, what)
     kubectl("rollout", "status", _NAMESPACE, _DEPLOYMENT, "--timeout=110s")

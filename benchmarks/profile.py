@@ -1,7 +1,8 @@
-"""Where the time of a settled reconcile goes, on one page: python -m benchmarks.profile
+"""Profile of a settled reconcile: python -m benchmarks.profile
 
 Runs the role as ansible-operator does, against the sandbox but without a pod: with the `ansible-runner` that is first
-on PATH and the settings of the Dockerfile. What it leaves out: the operator's own share, and sending it the events.
+on PATH and the settings of the Dockerfile. The profile includes neither the time of ansible-operator itself nor sending
+events to it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _IMPORTS = {
     "ansible-playbook": "ansible.cli.playbook",
     "module etcdcluster_plan": "ansible_collections.etcdops.etcd.plugins.modules.etcdcluster_plan",
 }
-# What is imported is not in it: that is a list of its own. yaml is for the kubeconfig, which a pod does not need.
+# Imports are listed separately, so they are not profiled here. yaml parses the kubeconfig, which a pod does not need.
 _PROFILED = f"""
 import cProfile, sys, yaml
 from {_IMPORTS["module etcdcluster_plan"]} import main
@@ -52,7 +53,7 @@ _SETTING = re.compile(r"\b(ANSIBLE_\w+)=([^\s\\]+)")
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of the run."""
+    """A section of the run."""
 
     what: str
     seconds: float
@@ -61,7 +62,7 @@ class Part:
 @dataclass(frozen=True)
 class Run:
     wall_s: float
-    cpu_s: float  # of what it started and waited for
+    cpu_s: float  # of child processes that have exited
     parts: tuple[Part, ...]
 
 
@@ -79,13 +80,13 @@ def main() -> None:
 
 
 def settings(dockerfile: str) -> dict[str, str]:
-    """Ansible's settings in the image, but for the paths: those are the image's own."""
+    """Ansible's settings in the image, except paths, which are valid only in the image."""
     lines = [line for line in dockerfile.splitlines() if not line.lstrip().startswith("#")]
     return {name: value for name, value in _SETTING.findall("\n".join(lines)) if not value.startswith("/")}
 
 
 def parameters(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables that ansible-operator gives to a role."""
+    """The variables that ansible-operator passes to a role."""
     meta = declared["metadata"]
     return {
         **declared["spec"],
@@ -96,7 +97,7 @@ def parameters(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def timeline(started: float, ended: float, events: list[dict[str, Any]]) -> tuple[Part, ...]:
-    """What happened between two moments, by the events that ansible-runner wrote."""
+    """Sections of a run between two timestamps, from the events that ansible-runner wrote."""
     marks = [(started, "start ansible-runner and ansible-playbook")]
     for event in sorted(events, key=lambda event: str(event["created"])):
         when = datetime.fromisoformat(event["created"]).timestamp()
@@ -105,13 +106,13 @@ def timeline(started: float, ended: float, events: list[dict[str, Any]]) -> tupl
         elif event["event"] == "playbook_on_task_start":
             marks.append((when, f"task: {event['event_data'].get('task', '?')}"))
         elif event["event"] == "playbook_on_stats":
-            marks.append((when, "end both programs"))
+            marks.append((when, "exit of both programs"))
     ends = [when for when, _ in marks[1:]] + [ended]
     return tuple(Part(what, end - when) for (when, what), end in zip(marks, ends, strict=True))
 
 
 def imports(text: str) -> Counter[str]:
-    """Microseconds by package, from what `python -X importtime` wrote."""
+    """Import time in microseconds by package, from the output of `python -X importtime`."""
     found: Counter[str] = Counter()
     for line in text.splitlines():
         times, _, name = line.removeprefix("import time:").rpartition("|")
@@ -127,7 +128,7 @@ def _environment() -> dict[str, str]:
 
 
 def run(declared: Mapping[str, Any], environment: Mapping[str, str], events_socket: str = "") -> Run:
-    """One run, with the folder and the arguments that ansible-operator makes; it sends its events to the socket."""
+    """Run the role with the directory and arguments that ansible-operator uses; events are sent to the socket."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("env", "project", "inventory"):
@@ -156,14 +157,14 @@ def _children_cpu() -> float:
 
 
 def _print_run(run: Run) -> None:
-    print(f"A settled reconcile, the quickest of four: {run.wall_s:.2f} s, {run.cpu_s:.2f} s of CPU")
-    print("(of its own processes; what a warm server does for it is not in the CPU time)")
+    print(f"Settled reconcile, fastest of four: {run.wall_s:.2f} s, {run.cpu_s:.2f} s of CPU time")
+    print("(CPU time without that of the warm servers)")
     for part in run.parts:
         print(f"  {part.seconds:6.3f} s  {part.what}")
 
 
 def _print_imports() -> None:
-    print("\nWhat a fresh Python imports for it, in ms by package")
+    print("\nImport time of a new Python process in ms, by package")
     for what, module in _IMPORTS.items():
         done = subprocess.run(
             [sys.executable, "-X", "importtime", "-c", f"import {module}"],
@@ -173,14 +174,14 @@ def _print_imports() -> None:
             timeout=60,
         )
         if done.returncode:
-            raise SandboxError(f"{module} can't be imported: {done.stderr[-400:]}")
+            raise SandboxError(f"Cannot import {module}: {done.stderr[-400:]}")
         found = imports(done.stderr)
         most = "  ".join(f"{name} {spent / 1000:.0f}" for name, spent in found.most_common(7))
         print(f"  {found.total() / 1000:4.0f}  {what}: {most}")
 
 
 def _print_calls(where: str) -> None:
-    print("\nWhat the module etcdcluster_plan does, the 20 functions that most time is spent in (or below)")
+    print("\nModule etcdcluster_plan: the 20 functions with the highest cumulative time")
     with tempfile.TemporaryDirectory() as folder:
         arguments, profile = Path(folder, "arguments.json"), Path(folder, "profile")
         arguments.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {"namespace": where, "name": _NAME}}))

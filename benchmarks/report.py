@@ -1,4 +1,4 @@
-"""What docs/ shows of a run: the chart of the growth curves, and the figures. No figure is typed by hand."""
+"""Writes the results of a run into docs/: the chart of the growth curves and the table of figures."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Row:
 ROWS = (
     Row("Settled reconcile, stock runner", "settled_reconcile", "stock_s", "s"),
     Row("Settled reconcile, warm runner", "settled_reconcile", "warm_s", "s", "at most 0.3"),
-    Row("… how many times less wall time", "settled_reconcile", "wall_ratio", "times", "at least 5"),
+    Row("… wall time, stock against warm", "settled_reconcile", "wall_ratio", "times", "at least 5"),
     Row("… CPU time, stock", "settled_reconcile", "stock_cpu_s", "s"),
     Row("… CPU time, warm", "settled_reconcile", "warm_cpu_s", "s"),
-    Row("… how many times less CPU time", "settled_reconcile", "cpu_ratio", "times", "at least 5"),
+    Row("… CPU time, stock against warm", "settled_reconcile", "cpu_ratio", "times", "at least 5"),
     Row("… peak memory of the pod, stock", "settled_reconcile", "stock_peak_mib", "MiB"),
     Row("… peak memory of the pod, warm", "settled_reconcile", "warm_peak_mib", "MiB"),
     Row("Apply to three healthy voters", "apply_to_healthy", "operator_s", "s"),
     Row("… against a hand-made StatefulSet", "apply_to_healthy", "ratio", "times", "at most 1.6"),
     Row("Ten clusters at once", "ten_at_once", "operator_s", "s"),
     Row("… against hand-made StatefulSets", "ten_at_once", "ratio", "times", "at most 2"),
-    Row("A deleted pod of a hand-made StatefulSet (P)", "membership", "pod_by_hand_s", "s"),
-    Row("A deleted pod, data kept, until whole", "membership", "pod_s", "s"),
+    Row("Pod of a hand-made StatefulSet deleted, until healthy (P)", "membership", "pod_by_hand_s", "s"),
+    Row("Pod deleted, data kept, until healthy", "membership", "pod_s", "s"),
     Row("… against P", "membership", "pod_ratio", "times", "at most 1.2"),
-    Row("Data lost, until three voters", "membership", "data_s", "s"),
+    Row("Data lost, until three healthy voters", "membership", "data_s", "s"),
     Row("… against P", "membership", "data_ratio", "times", "at most 3"),
     Row("3 → 5 members", "membership", "grow_s", "s"),
     Row("… against P", "membership", "grow_ratio", "times", "at most 3"),
@@ -53,28 +53,28 @@ ROWS = (
     Row("… of a hand-made StatefulSet", "membership", "leader_gap_by_hand_s", "s"),
     Row("Longest gap between writes, follower killed", "membership", "follower_gap_s", "s", "under 0.2"),
     Row("… of a hand-made StatefulSet", "membership", "follower_gap_by_hand_s", "s"),
-    Row("Three members upgraded, one after the other", "upgrade", "roll_s", "s"),
+    Row("Rolling upgrade of three members", "upgrade", "roll_s", "s"),
     Row("… against P of the same run", "upgrade", "roll_ratio", "times", "at most 4"),
-    Row("… from the edit on: with checks and snapshot", "upgrade", "upgrade_s", "s"),
+    Row("… from the change of spec.version, with checks and snapshot", "upgrade", "upgrade_s", "s"),
     Row("… against P", "upgrade", "upgrade_ratio", "times"),
-    Row("Longest gap between writes, upgrade", "upgrade", "gap_s", "s", "one hand-over: under 1"),
+    Row("Longest gap between writes, upgrade", "upgrade", "gap_s", "s", "one leadership transfer: under 1"),
     Row("… by hand: a follower's pod deleted", "upgrade", "follower_by_hand_gap_s", "s"),
-    Row("… by hand: the leader's", "upgrade", "leader_by_hand_gap_s", "s"),
-    Row("Requests that fail, upgrade", "upgrade", "failed", "requests", "at most as many as by hand"),
-    Row("… by hand: one follower and the leader", "upgrade", "by_hand_failed", "requests"),
+    Row("… by hand: the leader's pod deleted", "upgrade", "leader_by_hand_gap_s", "s"),
+    Row("Failed requests, upgrade", "upgrade", "failed", "requests", "at most as many as by hand"),
+    Row("… by hand: pods of one follower and the leader deleted", "upgrade", "by_hand_failed", "requests"),
     Row("Snapshot of 1 GiB, etcdctl", "backup", "etcdctl_mb_per_s", "MB/s"),
     Row("… to a file", "backup", "file_mb_per_s", "MB/s"),
     Row("… against etcdctl", "backup", "file_ratio", "times", "at least 1.3"),
     Row("… to S3", "backup", "s3_mb_per_s", "MB/s"),
     Row("… against etcdctl", "backup", "s3_ratio", "times", "at least 0.7"),
-    Row("… to S3, where the store makes no MD5", "backup", "s3_without_md5_mb_per_s", "MB/s"),
+    Row("… to S3, store without MD5", "backup", "s3_without_md5_mb_per_s", "MB/s"),
     Row("… against etcdctl", "backup", "s3_without_md5_ratio", "times", "at least 0.7"),
     Row("… memory of the module", "backup", "s3_memory_mib", "MiB", "under 128, with ansible-playbook"),
-    Row("… p99 of writes meanwhile, etcdctl", "backup", "etcdctl_write_p99_ms", "ms"),
-    Row("… p99 of writes meanwhile, to a file", "backup", "file_write_p99_ms", "ms"),
-    Row("… p99 of writes meanwhile, to S3", "backup", "s3_write_p99_ms", "ms"),
-    Row("10 at once until all are Available", "fifty_at_once", "s_10", "s"),
-    Row("50 at once until all are Available", "fifty_at_once", "s_50", "s"),
+    Row("… p99 of concurrent writes, etcdctl", "backup", "etcdctl_write_p99_ms", "ms"),
+    Row("… p99 of concurrent writes, to a file", "backup", "file_write_p99_ms", "ms"),
+    Row("… p99 of concurrent writes, to S3", "backup", "s3_write_p99_ms", "ms"),
+    Row("10 clusters at once, until all are Available", "fifty_at_once", "s_10", "s"),
+    Row("50 clusters at once, until all are Available", "fifty_at_once", "s_50", "s"),
     Row("… time per cluster, 50 against 10", "fifty_at_once", "ratio", "times", "at most 1"),
     Row("Operator with 1 settled cluster, CPU", "idle", "cpu_percent_1", "% of a core"),
     Row("Operator with 10 settled clusters, CPU", "idle", "cpu_percent_10", "% of a core"),
@@ -82,42 +82,42 @@ ROWS = (
     Row("Operator with 1 settled cluster, memory", "idle", "memory_mib_1", "MiB"),
     Row("Operator with 10 settled clusters, memory", "idle", "memory_mib_10", "MiB"),
     Row("Operator with 50 settled clusters, memory", "idle", "memory_mib_50", "MiB", "under 400"),
-    Row("… at its peak", "idle", "peak_mib_50", "MiB", "under 400"),
-    Row("… the whole machine meanwhile", "idle", "machine_busy_percent_50", "% of all cores"),
-    Row("A change, one cluster", "changed_among_settled", "alone_s", "s"),
-    Row("A change, one among 50 settled", "changed_among_settled", "among_50_s", "s"),
-    Row("… against alone", "changed_among_settled", "ratio", "times", "about 1"),
-    Row("… at worst", "changed_among_settled", "among_50_worst_s", "s"),
+    Row("… peak memory", "idle", "peak_mib_50", "MiB", "under 400"),
+    Row("… CPU of the whole machine", "idle", "machine_busy_percent_50", "% of all cores"),
+    Row("Spec change, only cluster", "changed_among_settled", "alone_s", "s"),
+    Row("Spec change, one of 50 settled clusters", "changed_among_settled", "among_50_s", "s"),
+    Row("… against the only cluster", "changed_among_settled", "ratio", "times", "about 1"),
+    Row("… slowest", "changed_among_settled", "among_50_worst_s", "s"),
 )
 
 
 def write(paths: list[Path]) -> None:
-    """Draw docs/benchmarks.svg and fill in docs/benchmarks.md from files of results."""
+    """Write docs/benchmarks.svg and the figures in docs/benchmarks.md from result files."""
     if not paths:
-        raise SandboxError("There are no results yet; measure first (make bench).")
-    found = results.together([_read(path) for path in paths])
+        raise SandboxError("No results found. Run make bench first.")
+    found = results.merge([_read(path) for path in paths])
     page = DOCS / "benchmarks.md"
     page.write_text(fill(page.read_text(), table(found)))
-    print(f"written to {page}")
+    print(f"Figures written to {page}.")
     if shown := panels(found):
         picture = DOCS / "benchmarks.svg"
         picture.write_text(chart.svg("How the operator grows with the number of clusters", shown))
-        print(f"written to {picture}")
+        print(f"Chart written to {picture}.")
 
 
 def _read(path: Path) -> Results:
     try:
         return results.read(path)
     except (OSError, ValueError) as error:
-        raise SandboxError(f"{path} can't be read as a file of results: {error}") from error
+        raise SandboxError(f"Cannot read {path} as a result file: {error}") from error
 
 
 def fill(page: str, figures: str) -> str:
-    """The page with these figures in the place for them."""
+    """The page with these figures between the markers."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise SandboxError(f"docs/benchmarks.md has no place for figures: put back the lines {BEGIN} and {END}.")
+        raise SandboxError(f"docs/benchmarks.md has no markers for the figures. Restore the lines {BEGIN} and {END}.")
     return f"{before}{BEGIN}\n{figures}\n{END}{after}"
 
 
@@ -142,7 +142,7 @@ def table(found: Results) -> str:
 
 
 def panels(found: Results) -> list[Panel]:
-    """What there is to draw; a measure that was not made is left out."""
+    """Panels of the chart. Measures without results are left out."""
     shown = []
     if times := found.get("fifty_at_once"):
         ten = times["s_10"]
@@ -164,7 +164,7 @@ def panels(found: Results) -> list[Panel]:
 
 
 def curve(figures: Figures, prefix: str) -> tuple[tuple[float, float], ...]:
-    """The points of keys such as `s_10`: the number of clusters and the figure."""
+    """Points (number of clusters, figure) from keys such as `s_10`."""
     found = {key.removeprefix(f"{prefix}_"): value for key, value in figures.items() if key.startswith(f"{prefix}_")}
     return tuple(sorted((int(count), value) for count, value in found.items() if count.isdigit()))
 

@@ -1,4 +1,4 @@
-"""The files under results/: one for each run, a key for each measure."""
+"""Result files in results/: one per run, with one key per measure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def read(path: Path) -> Results:
     return found
 
 
-def together(found: list[Results]) -> Results:
-    """Runs of one machine as one: of a measure that was made several times, the last counts."""
-    whole: Results = {}
+def merge(found: list[Results]) -> Results:
+    """Merge runs of one machine. If a measure has several results, the latest is used."""
+    merged: Results = {}
     for one in sorted(found, key=lambda run: str(run["time"])):
-        whole |= one
-    return whole | {"time": ", ".join(sorted(str(one["time"]) for one in found))}
+        merged |= one
+    return merged | {"time": ", ".join(sorted(str(one["time"]) for one in found))}
 
 
 def newest(folder: Path = FOLDER) -> Path | None:
@@ -35,10 +35,10 @@ def newest(folder: Path = FOLDER) -> Path | None:
 
 
 def row(name: str, figures: Figures) -> str:
-    """A measure as a line of the table that is printed."""
+    """A measure as one line of the printed table."""
     return f"{name:<23}" + "  ".join(f"{key}={short(value)}" for key, value in figures.items())
 
 
 def short(value: float) -> str:
-    """A figure with as many digits as mean something."""
+    """A figure with about three significant digits."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -1,8 +1,8 @@
-"""What each shortcut of the warm runner gains in a settled reconcile: python -m benchmarks.shortcuts [ROUNDS [NAME …]]
+"""Time that each warm runner shortcut saves in a settled reconcile: python -m benchmarks.shortcuts [ROUNDS [NAME …]]
 
-Runs the role as ansible-operator does, against the sandbox but without a pod, with all shortcuts and without one at a
-time, in turn, so that what else happens on the machine meets all of them. Of the walls the lower quartile is compared,
-of CPU the sum.
+Runs the role as ansible-operator does, against the sandbox but without a pod: with all shortcuts, and with one of them
+skipped. The variants alternate, so that machine load affects all of them. Compares the lower quartile of the wall times
+and the sum of the CPU times.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Variant:
         return Path(self.environment["WARM_RUNNER_HOME"])
 
     def servers(self) -> list[int]:
-        """The processes that were started as servers; a run has the command line of its server, but is its child."""
+        """PIDs of the servers. A run has the same command line, but is a child process of its server."""
         found = {}
         for path in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -66,7 +66,7 @@ class Variant:
         return [pid for pid, parent in found.items() if parent not in found]
 
     def cpu_seconds(self) -> float:
-        """CPU time of the servers and of the runs that have ended."""
+        """CPU time of the servers and of completed runs."""
         ticks = 0
         for pid in self.servers():
             ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def variants(folder: Path) -> list[Variant]:
-    """With all shortcuts, and without each of them."""
+    """A variant with all shortcuts, and one variant for each skipped shortcut."""
     packages = folder / "packages"
     packages.mkdir()
     operator_image.install_events_plugin(packages)
@@ -100,39 +100,39 @@ def variants(folder: Path) -> list[Variant]:
         "ANSIBLE_ACTION_PLUGINS": f"{layout.REPOSITORY}/warm_runner/action",
         "KUBECONFIG": str(layout.kubeconfig()),
     }
-    made = []
+    created = []
     for number, skipped in enumerate(("", *(sys.argv[2:] or SHORTCUTS))):
         home = folder / f"home{number}"
         home.mkdir(mode=0o700)
-        made.append(Variant(skipped, {**common, "WARM_RUNNER_HOME": str(home), "WARM_RUNNER_SKIP": skipped}))
-    return made
+        created.append(Variant(skipped, {**common, "WARM_RUNNER_HOME": str(home), "WARM_RUNNER_SKIP": skipped}))
+    return created
 
 
-def measure(declared: Mapping[str, Any], all_of_them: list[Variant], folder: Path, rounds: int) -> None:
-    """Run them in turn and print what differs from the first one."""
+def measure(declared: Mapping[str, Any], compared: list[Variant], folder: Path, rounds: int) -> None:
+    """Run the variants alternately and print their differences from the first one."""
     with ExitStack() as stack:
         events = stack.enter_context(_events(folder / "events"))
-        for variant in all_of_them:
+        for variant in compared:
             stack.callback(_stop, variant)
             profile.run(declared, variant.environment, events)
-            wait_for("two warm servers", lambda: len(_sockets(variant)) == 2, timeout=30)  # noqa: B023
+            wait_for("two warm servers to listen", lambda: len(_sockets(variant)) == 2, timeout=30)  # noqa: B023
             for _ in range(2):
                 profile.run(declared, variant.environment, events)
-        cpu = {variant.name: -variant.cpu_seconds() for variant in all_of_them}
-        walls: dict[str, list[float]] = {variant.name: [] for variant in all_of_them}
+        cpu = {variant.name: -variant.cpu_seconds() for variant in compared}
+        walls: dict[str, list[float]] = {variant.name: [] for variant in compared}
         for _ in range(rounds):
-            for variant in random.sample(all_of_them, len(all_of_them)):
+            for variant in random.sample(compared, len(compared)):
                 walls[variant.name].append(profile.run(declared, variant.environment, events).wall_s)
                 time.sleep(0.1)
-        for variant in all_of_them:
+        for variant in compared:
             cpu[variant.name] += variant.cpu_seconds()
-    first = all_of_them[0].name
+    first = compared[0].name
     wall = {name: statistics.quantiles(found, n=4)[0] for name, found in walls.items()}
-    print(f"With all shortcuts: {1000 * wall[first]:.0f} ms, {1000 * cpu[first] / rounds:.0f} ms of CPU")
-    print("   wall      CPU  gained by")
-    for variant in all_of_them[1:]:
-        gained, of_cpu = wall[variant.name] - wall[first], (cpu[variant.name] - cpu[first]) / rounds
-        print(f"{1000 * gained:5.0f} ms {1000 * of_cpu:5.0f} ms  {variant.name}")
+    print(f"With all shortcuts: {1000 * wall[first]:.0f} ms, {1000 * cpu[first] / rounds:.0f} ms of CPU time")
+    print("   wall      CPU  saved by")
+    for variant in compared[1:]:
+        saved, saved_cpu = wall[variant.name] - wall[first], (cpu[variant.name] - cpu[first]) / rounds
+        print(f"{1000 * saved:5.0f} ms {1000 * saved_cpu:5.0f} ms  {variant.name}")
 
 
 def _sockets(variant: Variant) -> list[Path]:
@@ -143,7 +143,7 @@ def _stop(variant: Variant) -> None:
     for pid in variant.servers():
         with suppress(OSError):
             os.kill(pid, signal.SIGTERM)
-    wait_for("the warm servers to end", lambda: not variant.servers(), timeout=30)
+    wait_for("the warm servers to exit", lambda: not variant.servers(), timeout=30)
 
 
 class _Events(socketserver.ThreadingUnixStreamServer):
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def _events(path: Path) -> Iterator[str]:
-    """Takes events, as ansible-operator does."""
+    """Receive events as ansible-operator does; the path of the socket."""
     with _Events(str(path), _Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

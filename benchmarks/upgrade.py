@@ -1,4 +1,4 @@
-"""Three members that are upgraded one after the other, against pods of a hand-made StatefulSet that are deleted."""
+"""Rolling upgrade of three members, compared with deleted pods of a hand-made StatefulSet."""
 
 from __future__ import annotations
 
@@ -16,80 +16,80 @@ from tests.e2e.traffic import writer
 from . import clusters, figures
 from .bootstrap import same_objects
 from .figures import Figures, Upgrade, Writing
-from .kube import TIMEOUT, apply, is_whole, namespace, seconds_until_healthy
-from .members import NAME, Members, delete_pod, members_of, settled
+from .kube import TIMEOUT, apply, is_healthy_with, namespace, seconds_until_healthy
+from .members import NAME, Members, delete_pod, members_of, wait_until_settled
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 _FROM, _TO = "3.6.16", "3.7.3"
-_BEFORE, _AFTER = 2.0, 4.0  # seconds that the writer has before something is done, and after
+_BEFORE, _AFTER = 2.0, 4.0  # seconds that the writer runs before and after the operation
 
 
 def upgrade(rounds: int = 3) -> Figures:
     with namespace(f"{clusters.PREFIX}upgrade-by-hand") as where:
-        say("a hand-made StatefulSet")
+        say("measuring a hand-made StatefulSet")
         apply(*same_objects(where, NAME, 3))
         seconds_until_healthy(where, [NAME], 3, time.monotonic())
         members = members_of(where)
         pods = [delete_pod(members) for _ in range(rounds)]
-        followers = [_written(members, lambda: delete_pod(members))[1] for _ in range(rounds)]
-        leaders = [_written(members, lambda: delete_pod(members, leader=True))[1] for _ in range(rounds)]
+        followers = [_while_writing(members, lambda: delete_pod(members))[1] for _ in range(rounds)]
+        leaders = [_while_writing(members, lambda: delete_pod(members, leader=True))[1] for _ in range(rounds)]
     upgrades = [_upgrade() for _ in range(rounds)]
     return figures.upgrade(
         Upgrade(
             pod_by_hand_s=tuple(pods),
             follower_by_hand=tuple(followers),
             leader_by_hand=tuple(leaders),
-            upgrade_s=tuple(whole for (whole, _), _ in upgrades),
-            roll_s=tuple(roll for (_, roll), _ in upgrades),
+            upgrade_s=tuple(total for (total, _), _ in upgrades),
+            roll_s=tuple(rollout for (_, rollout), _ in upgrades),
             upgrade=tuple(writing for _, writing in upgrades),
         )
     )
 
 
 def _upgrade() -> tuple[tuple[float, float], Writing]:
-    """A cluster of its own each time: a version only goes up."""
+    """Upgrade a new cluster, because an upgraded one cannot be upgraded to the same version again."""
     with namespace(f"{clusters.PREFIX}upgrade") as where:
-        say(f"{_FROM} to {_TO} by the operator")
+        say(f"measuring the upgrade from {_FROM} to {_TO}")
         apply(clusters.cluster(where, NAME, version=_FROM))
-        settled(where)
+        wait_until_settled(where)
         members = members_of(where)
-        found = _written(members, lambda: _roll(members))
-        settled(where)
+        found = _while_writing(members, lambda: _roll_out(members))
+        wait_until_settled(where)
     return found
 
 
-def _roll(members: Members) -> tuple[float, float]:
-    """Seconds until every member serves with the new version: from the edit, and from the end of the first pod."""
+def _roll_out(members: Members) -> tuple[float, float]:
+    """Seconds until all members run the new version and are healthy: from the spec change, from the first deletion."""
     before = {pod["metadata"]["uid"] for pod in members.pods()}
     started = time.monotonic()
     members.kube.apply(clusters.cluster(members.where, NAME, version=_TO))
-    wait_for("the first pod to end", lambda: _is_one_gone(members, before), timeout=TIMEOUT, every=0.05)
+    wait_for("the first pod to be deleted", lambda: _is_any_deleted(members, before), timeout=TIMEOUT, every=0.05)
     first = time.monotonic()
-    wait_for(f"three members of {_TO}", lambda: _all_run(members, _TO), timeout=TIMEOUT, every=0.05)
+    wait_for(f"three healthy members with version {_TO}", lambda: _all_run(members, _TO), timeout=TIMEOUT, every=0.05)
     return time.monotonic() - started, time.monotonic() - first
 
 
-def _is_one_gone(members: Members, before: set[str]) -> bool:
-    staying = {pod["metadata"]["uid"] for pod in members.pods() if "deletionTimestamp" not in pod["metadata"]}
-    return not before <= staying
+def _is_any_deleted(members: Members, before: set[str]) -> bool:
+    remaining = {pod["metadata"]["uid"] for pod in members.pods() if "deletionTimestamp" not in pod["metadata"]}
+    return not before <= remaining
 
 
 def _all_run(members: Members, version: str) -> bool:
     def ask(client: Client) -> bool:
-        return client.status().version == version and is_whole(3)(client)
+        return client.status().version == version and is_healthy_with(3)(client)
 
     clients = members.clients(members.pods())
     return len(clients) == 3 and all(not isinstance(answer, EtcdError) and answer for answer in ask_all(clients, ask))
 
 
-def _written(members: Members, do: Callable[[], Done]) -> tuple[Done, Writing]:
-    """What came of it, and what a writer saw meanwhile."""
-    wait_for("three members", lambda: members.are_whole(3), timeout=TIMEOUT, every=0.2)
+def _while_writing(members: Members, operation: Callable[[], Result]) -> tuple[Result, Writing]:
+    """Run an operation while a client writes; the result, and the effect on the client."""
+    wait_for("three healthy members", lambda: members.are_healthy(3), timeout=TIMEOUT, every=0.2)
     writer.start(members.where, NAME)
     time.sleep(_BEFORE)
-    done = do()
+    result = operation()
     time.sleep(_AFTER)
     seen = writer.end(members.where, NAME)
-    say(f"a gap of {seen.longest_gap_s} s; {seen.failed} requests failed: {seen.failures}")
-    return done, Writing(seen.longest_gap_s, seen.failed)
+    say(f"longest gap between writes: {seen.longest_gap_s} s; failed requests: {seen.failed} {seen.failures}")
+    return result, Writing(seen.longest_gap_s, seen.failed)

@@ -1,4 +1,4 @@
-"""What a pod uses, read from its cgroup (v1 and v2): exact, and no work for anyone who is measured."""
+"""CPU time and memory of a pod from its cgroup (v1 or v2), which costs the measured processes nothing."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Group:
-    """A pod's cgroup; two folders with v1."""
+    """Cgroup directories of a pod. With cgroup v2 both are the same."""
 
     cpu: Path
     memory: Path
 
     def cpu_seconds(self) -> float:
-        """CPU time of everything that ever ran in it."""
+        """CPU time of all processes that have run in the cgroup."""
         if (self.cpu / "cpu.stat").exists() and not (self.cpu / "cpuacct.usage").exists():
             return _field(self.cpu / "cpu.stat", "usage_usec") / 1e6
         return int((self.cpu / "cpuacct.usage").read_text()) / 1e9
 
     def memory_mib(self) -> float:
-        """The working set, as `kubectl top` shows it: without file cache that can be given back at any time."""
+        """The working set, as `kubectl top` shows it: without inactive file cache."""
         if (self.memory / "memory.current").exists():
             used, cache = int((self.memory / "memory.current").read_text()), "inactive_file"
         else:
@@ -47,15 +47,15 @@ def of_pod(node: str, uid: str, root: Path = ROOT) -> Group:
 
 @contextmanager
 def sampled(group: Group, every: float) -> Iterator[list[float]]:
-    """The memory of a cgroup in MiB, looked at until the block ends."""
+    """Samples of the memory of a cgroup in MiB, taken until the block ends."""
     samples = [group.memory_mib()]
     stop = threading.Event()
 
-    def look() -> None:
+    def sample() -> None:
         while not stop.wait(every):
             samples.append(group.memory_mib())
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=sample, daemon=True)
     thread.start()
     try:
         yield samples
@@ -68,7 +68,7 @@ def _find(hierarchy: Path, node: str, uid: str) -> Path:
     top = hierarchy / layout.CGROUP / node
     found = next(top.rglob(f"pod{uid}"), None)
     if found is None:
-        raise SandboxError(f"There is no cgroup of pod {uid} below {top}: is it a pod of this machine's sandbox?")
+        raise SandboxError(f"No cgroup of pod {uid} in {top}. Check that the pod runs in the sandbox of this machine.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Many schedules, or one of them told step by step."""
+"""Run many schedules, or replay one and print its trace."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .schedule import play
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10_000, help="how many schedules to play")
+    parser.add_argument("--seeds", type=int, default=10_000, help="number of schedules to run")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", type=int, help="play this one only, and tell it")
-    parser.add_argument("--steps", type=int, default=40, help="the length of a schedule")
+    parser.add_argument("--seed", type=int, help="run only this seed and print its trace")
+    parser.add_argument("--steps", type=int, default=40, help="number of steps per schedule")
     options = parser.parse_args()
     try:
         if options.seed is not None:
@@ -28,7 +28,7 @@ def main() -> int:
         print(error)
         return 1
     seconds = time.process_time() - started
-    print(f"{options.seeds} schedules hold, {options.seeds / seconds:.0f} a second")
+    print(f"{options.seeds} schedules passed, {options.seeds / seconds:.0f} per second")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The API server of the model: the calls of kube.client.Kube that the operator makes, on the model's objects."""
+"""API server of the model: the methods of kube.client.Kube that the operator calls, on the model's objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import 
 
 from .etcd import read as read_file
 from .invariants import Invariants
-from .kubernetes import MISSING, Claim, Kubernetes, Pod, moment
+from .kubernetes import MISSING_IMAGES, Claim, Kubernetes, Pod, moment
 
 CLUSTER = "EtcdCluster"
 
@@ -23,10 +23,10 @@ CLUSTER = "EtcdCluster"
 class Api:
     kubernetes: Kubernetes
     invariants: Invariants
-    before_effect: Callable[[str], None]  # the world moves on, or the operator crashes
+    before_effect: Callable[[str], None]  # other moves happen, or the operator crashes
     status: dict[str, Any] = field(default_factory=dict)
     events: int = 0
-    restarting: str = ""  # the pod that is deleted right after its configuration was applied
+    restarting: str = ""  # the pod that is deleted right after its configuration is applied
 
     # -- reading
 
@@ -83,11 +83,11 @@ class Api:
         self.before_effect(f"apply {kind}/{name} {_summary(manifest)}")
         if kind == "PersistentVolumeClaim":
             if claim := self.kubernetes.claims.get(name):
-                claim.wanted = manifest["spec"]["resources"]["requests"]["storage"]
+                claim.requested = manifest["spec"]["resources"]["requests"]["storage"]
             return manifest
-        self.invariants.applies(self.kubernetes.cluster, manifest, self.status)
+        self.invariants.before_apply(self.kubernetes.cluster, manifest, self.status)
         self.kubernetes.objects[f"{kind}/{name}"] = self.kubernetes.with_uid(manifest)
-        self.invariants.applied(manifest, self.status, self.restarting)
+        self.invariants.after_apply(manifest, self.status, self.restarting)
         return manifest
 
     def patch_status(self, _kind: str, _namespace: str, _name: str, status: Manifest) -> None:
@@ -103,7 +103,7 @@ class Api:
         match kind:
             case "PersistentVolumeClaim":
                 if not model.claims[name].deleting:
-                    self.invariants.deletes_claim(model.claims[name])
+                    self.invariants.before_claim_deletion(model.claims[name])
                     model.claims[name].deleting = True
             case "EtcdBackup":
                 del model.backups[name]
@@ -116,14 +116,14 @@ class Api:
 
     def _delete_pod(self, pod: Pod, how: str) -> None:
         if how == "force":
-            self.invariants.deletes_pod(pod, self.status)
+            self.invariants.before_forced_deletion(pod, self.status)
         elif self.status.get("clusterID"):
-            self.invariants.restarts(pod)
+            self.invariants.before_restart(pod)
         self.kubernetes.delete_pod(pod, force=how == "force")
 
 
 def resource(cluster: Cluster, status: Mapping[str, Any]) -> Manifest:
-    """The EtcdCluster as the API server has it."""
+    """The EtcdCluster as the API server returns it."""
     spec = {
         "size": cluster.size,
         "version": cluster.version,
@@ -157,14 +157,14 @@ def node_manifest(state: str) -> Manifest:
 
 
 def pod_manifest(pod: Pod) -> Manifest:
-    times = {"startedAt": moment(pod.began).isoformat(), "finishedAt": moment(pod.ended).isoformat()}
-    ended = {"terminated": {"exitCode": pod.code, "message": pod.log_tail, **times}} if pod.code else {}
+    times = {"startedAt": moment(pod.started_at).isoformat(), "finishedAt": moment(pod.finished_at).isoformat()}
+    ended = {"terminated": {"exitCode": pod.exit_code, "message": pod.log_tail, **times}} if pod.exit_code else {}
     if pod.process:
         state: Manifest = {"running": {}}
-    elif pod.version in MISSING:
+    elif pod.version in MISSING_IMAGES:
         state = {"waiting": {"reason": "ImagePullBackOff"}}
     else:
-        state = {"waiting": {"reason": "CrashLoopBackOff"}} if pod.code else {"waiting": {}}
+        state = {"waiting": {"reason": "CrashLoopBackOff"}} if pod.exit_code else {"waiting": {}}
     container = {"name": "etcd", "restartCount": pod.restarts, "state": state, "lastState": ended}
     return {
         "kind": "Pod",
@@ -179,7 +179,7 @@ def pod_manifest(pod: Pod) -> Manifest:
         "spec": {"containers": [{"image": f"etcd:v{pod.version}"}], **({"nodeName": pod.node} if pod.node else {})},
         "status": {
             "podIP": "198.18.0.1" if pod.node else None,
-            "containerStatuses": [container] if pod.started or pod.version in MISSING else [],
+            "containerStatuses": [container] if pod.started or pod.version in MISSING_IMAGES else [],
         },
     }
 
@@ -195,7 +195,7 @@ def claim_manifest(claim: Claim) -> Manifest:
             "annotations": {"volume.kubernetes.io/selected-node": claim.node} if claim.node else {},
             **({"deletionTimestamp": ""} if claim.deleting else {}),
         },
-        "spec": {"resources": {"requests": {"storage": claim.wanted}}, "storageClassName": "standard"},
+        "spec": {"resources": {"requests": {"storage": claim.requested}}, "storageClassName": "standard"},
         "status": {"capacity": {"storage": claim.size}},
     }
 

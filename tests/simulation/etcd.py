@@ -1,7 +1,7 @@
-"""etcd, as far as membership goes: who is in the list, who runs with which data, who leads, what was acknowledged.
+"""Model of etcd membership: the member list, running members and their data, the leader, and acknowledged writes.
 
-A log is only its length: whatever was acknowledged is in the log of a quorum, so a leader whose log is shorter has lost
-writes. What a member does with and without data is as tried out on real etcd.
+A log is represented by its length: acknowledged writes are in the logs of a quorum, so a leader with a shorter log has
+lost writes. The behaviour of members with and without data was verified with real etcd.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Mem
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
 
 CLUSTER_ID = 0xABC
-_HEALTH_INTERVAL = 5  # seconds that a voter must have been connected for before etcd counts on it
+_HEALTH_INTERVAL = 5  # seconds that a voter must be connected before etcd counts it as active
 
-# The last words of a member (tests/unit/plugins/module_utils/test_loss.py hears them from real ones).
+# Log tails of members that exit (tests/unit/plugins/module_utils/cluster/test_loss.py reads them from real etcd).
 REMOVED = "the member has been permanently removed from the cluster"
 NO_INFO = "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
 UNEQUAL = "error validating peerURLs: member count is unequal"
@@ -37,19 +37,19 @@ CORRUPT = "go.etcd.io/bbolt.(*DB).freepages.func2()\n\tgo.etcd.io/bbolt@v1.4.3/d
 
 
 class ViolationError(AssertionError):
-    """What must never happen has happened."""
+    """An invariant was violated."""
 
 
 @dataclass
 class Data:
-    """What is in a data directory."""
+    """Content of a data directory."""
 
     cluster: int
     member: int
     log: int = 0
     corrupt: bool = False
     storage: int = 5  # the oldest minor version that can read it
-    old_log: bool = False  # there are entries that only 3.5 and 3.6 can read
+    old_log: bool = False  # has entries that only 3.5 and 3.6 can read
 
 
 @dataclass
@@ -77,15 +77,15 @@ class Etcd:
     random: Random
     members: dict[int, Member] = field(default_factory=dict)
     running: dict[int, Process] = field(default_factory=dict)  # by member ID
-    voted: set[int] = field(default_factory=set)  # every ID that ever ran as a voter
+    voted: set[int] = field(default_factory=set)  # IDs of all members that have run as voters
     leader: int = 0
     term: int = 1
     acknowledged: int = 0
-    agreed: int = 0  # the minor version that all members have
-    downgrade: int = 0  # the minor version that they get ready for
+    cluster_minor: int = 0  # minor of the cluster version
+    downgrade: int = 0  # minor of the pending downgrade target
     _next_id: int = 0x100
 
-    # -- who is there
+    # -- state
 
     def process(self, member_id: int) -> Process | None:
         found = self.running.get(member_id)
@@ -97,7 +97,7 @@ class Etcd:
 
     @property
     def connected(self) -> list[Process]:
-        """The voters that run and see each other."""
+        """Processes of voters that are running and connected."""
         running = (self.running.get(member.id) for member in self.members.values() if not member.is_learner)
         return [one for one in running if one and one.connected]
 
@@ -106,19 +106,19 @@ class Etcd:
         return bool(self.members) and len(self.connected) >= quorum(len(self.voters))
 
     @property
-    def leading(self) -> Process | None:
-        """The leader, if it leads a quorum of which it is one."""
+    def leader_process(self) -> Process | None:
+        """Process of the leader, if it is connected to a quorum."""
         voters = self.connected
         if len(voters) < quorum(len(self.voters)):
             return None
         return next((one for one in voters if one.data.member == self.leader), None)
 
-    def serves(self, process: Process) -> bool:
-        """Would it answer a linearizable read? Of a learner: does it follow a leader?"""
-        return process.connected and process.data.member in self.members and self.leading is not None
+    def is_healthy(self, process: Process) -> bool:
+        """Whether a voter answers a linearizable read, or a learner follows a leader."""
+        return process.connected and process.data.member in self.members and self.leader_process is not None
 
-    def status(self, process: Process, *, serves: bool) -> Status:
-        data, leader = process.data, self.leader if serves else 0
+    def status(self, process: Process, *, healthy: bool) -> Status:
+        data, leader = process.data, self.leader if healthy else 0
         member = self.members.get(data.member)
         learner = member is not None and member.is_learner
         storage = f"3.{data.storage}.0" if process.minor > 5 else ""
@@ -146,17 +146,17 @@ class Etcd:
     # -- starting and stopping
 
     def start(self, pod: str, text: str, volume: Volume, now: int, version: str) -> Process | str:
-        """Run with this configuration and volume; the last words of one that ends at once."""
+        """Start etcd with this configuration and volume; the log tail if it exits immediately."""
         data, minor = volume.data, parse(version).minor
         if data is None:
             found = self._without_data(pod, *read(text))
             if isinstance(found, str):
                 return found
             data = volume.data = found
-            data.storage = min(minor, self.agreed or 5)  # noted once the members have agreed
+            data.storage = min(minor, self.cluster_minor or 5)  # written once the cluster version is decided
         if data.corrupt:
             return CORRUPT
-        if data.cluster == CLUSTER_ID and minor < max(self.agreed, data.storage):
+        if data.cluster == CLUSTER_ID and minor < max(self.cluster_minor, data.storage):
             return TOO_OLD
         if minor > 6 and data.old_log:
             return OLD_LOG
@@ -173,7 +173,7 @@ class Etcd:
         del self.running[process.data.member]
 
     def _without_data(self, pod: str, state: str, initial: dict[str, str]) -> Data | str:
-        """A member that starts for the first time, or thinks that it does."""
+        """Start of a member without data: its first start, or its data is lost."""
         reachable = any(self._at(url) for name, url in initial.items() if name != pod)
         if state == "new":
             if not self.members:
@@ -190,82 +190,89 @@ class Etcd:
                 return UNEQUAL
             member = next(member for member in self.members.values() if initial[pod] in member.peer_urls)
         if member.id in self.voted:
-            raise ViolationError(f"amnesia: {pod} starts without data as {member.id:x}, which has voted before")
+            raise ViolationError(
+                f"no voter loses its data and keeps its ID: {pod} starts without data as {member.id:x}"
+            )
         return Data(CLUSTER_ID, member.id)
 
     def _at(self, url: str) -> Process | None:
         return next((one for m in self.members.values() if url in m.peer_urls and (one := self.process(m.id))), None)
 
-    # -- what happens by itself
+    # -- spontaneous moves
 
     def moves(self) -> list[Callable[[], None]]:
-        """What the members may do next."""
-        leader = self.leading
+        """Possible next steps of the members."""
+        leader = self.leader_process
         if leader is None:
             self.leader = 0
             return [self._elect] if self.has_quorum else []
         following = [one for one in self.running.values() if one.connected and one.data.member in self.members]
         behind = [one for one in following if one.data.log < leader.data.log]
-        unnamed = [one for one in following if not self.members[one.data.member].client_urls]
-        unlike = [one for one in following if one.minor > 5 and one.data.storage != self.agreed]
+        unpublished = [one for one in following if not self.members[one.data.member].client_urls]
+        outdated = [one for one in following if one.minor > 5 and one.data.storage != self.cluster_minor]
         return [
             *(partial(self._catch_up, one, leader) for one in behind),
-            *(partial(self._publish, one) for one in unnamed),
-            *(partial(self._migrate, one) for one in unlike),
-            *self._agreement(following),
+            *(partial(self._publish, one) for one in unpublished),
+            *(partial(self._migrate_storage, one) for one in outdated),
+            *self._version_moves(following),
         ]
 
-    def _agreement(self, following: list[Process]) -> list[Callable[[], None]]:
-        """What the leader finds about versions when it looks, every few seconds."""
-        if len(following) < len(self.members) and self.agreed:
+    def _version_moves(self, following: list[Process]) -> list[Callable[[], None]]:
+        """Version monitor of the leader, which runs every few seconds."""
+        if len(following) < len(self.members) and self.cluster_minor:
             return []
         lowest = min(one.minor for one in following)
         if self.downgrade and all(one.minor == self.downgrade for one in following):
-            return [self._downgraded]
+            return [self._finish_downgrade]
         if self.downgrade:
-            return [partial(self._agree, self.downgrade, following)] if self.agreed > self.downgrade else []
-        return [partial(self._agree, lowest, following)] if self.agreed < lowest else []
+            pending = self.cluster_minor > self.downgrade
+            return [partial(self._set_cluster_version, self.downgrade, following)] if pending else []
+        return [partial(self._set_cluster_version, lowest, following)] if self.cluster_minor < lowest else []
 
-    def _agree(self, minor: int, following: list[Process]) -> None:
-        if minor < self.agreed:
-            for one in following:  # each takes a snapshot of its own, and drops the log before it
+    def _set_cluster_version(self, minor: int, following: list[Process]) -> None:
+        if minor < self.cluster_minor:
+            for one in following:  # each member takes a local snapshot and drops the log before it
                 one.data.old_log = one.minor == 5
-        self.agreed = minor
+        self.cluster_minor = minor
 
-    def _downgraded(self) -> None:
+    def _finish_downgrade(self) -> None:
         self.downgrade = 0
 
-    def _migrate(self, one: Process) -> None:
-        one.data.storage = self.agreed
+    def _migrate_storage(self, one: Process) -> None:
+        one.data.storage = self.cluster_minor
 
     def write(self) -> bool:
-        """A client writes; tells whether that was acknowledged."""
-        if self.leading is None:
+        """Write as a client; whether the write was acknowledged."""
+        if self.leader_process is None:
             return False
         self._commit()
         return True
 
     def _elect(self) -> None:
-        """Anyone may win whose log is as long as those of a quorum."""
+        """Elect a voter whose log is at least as long as those of a quorum."""
         voters = self.connected
-        able = [one for one in voters if sum(o.data.log <= one.data.log for o in voters) >= quorum(len(self.voters))]
-        winner = self.random.choice(able)
+        electable = [
+            one for one in voters if sum(o.data.log <= one.data.log for o in voters) >= quorum(len(self.voters))
+        ]
+        winner = self.random.choice(electable)
         self.leader, self.term = winner.data.member, self.term + 1
         if winner.data.log < self.acknowledged:
             lost = self.acknowledged - winner.data.log
-            raise ViolationError(f"{lost} acknowledged writes are lost: {winner.pod} leads without them")
+            raise ViolationError(
+                f"{lost} acknowledged writes are lost: they are missing on the new leader {winner.pod}"
+            )
 
     def _catch_up(self, one: Process, leader: Process) -> None:
         one.data.log = leader.data.log
         one.data.old_log |= leader.data.old_log
 
     def _publish(self, one: Process) -> None:
-        """Once there is a leader, a member tells its name and client URLs."""
+        """Publish the name and client URLs of a member, which requires a leader."""
         member = self.members[one.data.member]
         self.members[member.id] = replace(member, name=one.pod, client_urls=(f"http://{one.pod}:2379",))
 
     def _commit(self) -> None:
-        leader = self.leading
+        leader = self.leader_process
         if leader is None:
             raise EtcdError(UNAVAILABLE, "etcdserver: no leader")
         others = [one for one in self.connected if one is not leader]
@@ -275,7 +282,7 @@ class Etcd:
             one.data.log = leader.data.log
         self.acknowledged = leader.data.log
 
-    # -- changes of membership, with etcd's own checks (--strict-reconfig-check)
+    # -- membership changes, with the checks of --strict-reconfig-check
 
     def add(self, peer_urls: tuple[str, ...], *, learner: bool, now: int) -> int:
         if any(set(peer_urls) & set(member.peer_urls) for member in self.members.values()):
@@ -290,7 +297,7 @@ class Etcd:
         return self._next_id
 
     def promote(self, member_id: int) -> None:
-        learner, leader = self.process(member_id), self.leading
+        learner, leader = self.process(member_id), self.leader_process
         if learner is None or leader is None or learner.data.log < 0.9 * leader.data.log:
             raise EtcdError(FAILED_PRECONDITION, "etcdserver: can only promote a learner member which is in sync")
         self._commit()
@@ -313,11 +320,11 @@ class Etcd:
 
     # -- versions
 
-    def prepare(self, minor: int) -> None:
+    def set_downgrade(self, minor: int) -> None:
         """Enable a downgrade, or cancel it (0)."""
         if minor and self.downgrade:
             raise EtcdError(FAILED_PRECONDITION, "etcdserver: cluster has a downgrade job in progress")
-        if minor and minor != self.agreed - 1:
+        if minor and minor != self.cluster_minor - 1:
             raise EtcdError(FAILED_PRECONDITION, "etcdserver: invalid downgrade target version")
         self._commit()
         self.downgrade = minor

@@ -1,6 +1,6 @@
-"""Kubernetes, as far as a StatefulSet of etcd goes: its controller, pods, claims, nodes and the kubelet.
+"""Model of Kubernetes for one StatefulSet: its controller, pods, PVCs, nodes and the kubelet.
 
-Everything that may happen next is a move; a schedule makes some of them, in any order.
+Each possible next step is a move; a schedule executes some of them in any order.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import 
 
 from .etcd import CLUSTER_ID, OLD_LOG, REMOVED, Data, Etcd, Process, ViolationError, Volume
 
-_EVICTION = 300  # seconds until the pods of a node that is not heard of are deleted
-_BACK_OFF = 5  # seconds until a container that ended is started again
-MISSING = ("3.6.99", "3.7.99")  # versions of which there is no image
+_EVICTION = 300  # seconds until the pods of an unreachable node are deleted
+_BACK_OFF = 5  # seconds until a container that exited is restarted
+MISSING_IMAGES = ("3.6.99", "3.7.99")  # versions without an image
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -31,7 +31,7 @@ def moment(seconds: int) -> datetime:
 
 @dataclass
 class Node:
-    state: str = "up"  # up, off (its pods have stopped), cut (they run on, and nobody hears of them)
+    state: str = "up"  # up, off (its pods are stopped), partitioned (they run, but are unreachable)
     since: int = 0
 
 
@@ -40,9 +40,9 @@ class Claim:
     name: str
     cluster_uid: str
     volume: Volume = field(default_factory=Volume)
-    node: str = ""  # where its volume is, once a pod used it
+    node: str = ""  # of its volume, once a pod has used it
     deleting: bool = False
-    wanted: str = "1Gi"
+    requested: str = "1Gi"
     size: str = "1Gi"
     uid: str = ""
 
@@ -55,16 +55,16 @@ class Pod:
     template_hash: str
     version: str
     claim: Claim | None
-    volume: Volume  # the claim's, or its own
+    volume: Volume  # of the PVC, or an emptyDir
     node: str = ""
     process: Process | None = None
     deleting: int | None = None  # since when
     restarts: int = 0
     started: bool = False
-    code: int = 0
+    exit_code: int = 0
     log_tail: str = ""
-    began: int = 0
-    ended: int = -_BACK_OFF
+    started_at: int = 0
+    finished_at: int = -_BACK_OFF
 
 
 @dataclass
@@ -78,34 +78,40 @@ class Kubernetes:
     claims: dict[str, Claim] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     backups: dict[str, Manifest] = field(default_factory=dict)
-    failing: bool = False  # snapshots can't be taken
+    backups_fail: bool = False
     expandable: bool = True
     _uids: int = 0
 
-    # -- what happens by itself
+    # -- spontaneous moves
 
     def moves(self) -> list[Callable[[], None]]:
-        of_pods = (move for pod in self.pods.values() for move in self._of(pod))
-        return [*self._controller(), *self._claims_end(), *self._claims_grow(), *self._backups_end(), *of_pods]
+        pod_moves = (move for pod in self.pods.values() for move in self._pod_moves(pod))
+        return [
+            *self._controller(),
+            *self._claim_deletions(),
+            *self._claim_expansions(),
+            *self._backup_moves(),
+            *pod_moves,
+        ]
 
-    def _backups_end(self) -> list[Callable[[], None]]:
+    def _backup_moves(self) -> list[Callable[[], None]]:
         running = [backup for backup in self.backups.values() if "status" not in backup]
-        return [partial(self._backed_up, backup) for backup in running]
+        return [partial(self._complete_backup, backup) for backup in running]
 
-    def _backed_up(self, backup: Manifest) -> None:
-        """It is taken if somebody serves."""
-        taken = not self.failing and self.etcd.leading is not None
+    def _complete_backup(self, backup: Manifest) -> None:
+        """A backup succeeds if there is a leader and backups do not fail."""
+        taken = not self.backups_fail and self.etcd.leader_process is not None
         done = {"clusterID": f"{CLUSTER_ID:x}", "completionTime": moment(self.now).isoformat()}
-        backup["status"] = {"phase": "Succeeded", **done} if taken else {"phase": "Failed", "message": "It is full."}
+        backup["status"] = {"phase": "Succeeded", **done} if taken else {"phase": "Failed", "message": "No space left."}
 
-    def _claims_grow(self) -> list[Callable[[], None]]:
-        return [partial(self._grow, claim) for claim in self.claims.values() if claim.size != claim.wanted]
+    def _claim_expansions(self) -> list[Callable[[], None]]:
+        return [partial(self._expand_claim, claim) for claim in self.claims.values() if claim.size != claim.requested]
 
-    def _grow(self, claim: Claim) -> None:
-        claim.size = claim.wanted
+    def _expand_claim(self, claim: Claim) -> None:
+        claim.size = claim.requested
 
     def _controller(self) -> list[Callable[[], None]]:
-        """The StatefulSet's: pods that are missing are made, those above `replicas` go."""
+        """The StatefulSet controller: create missing pods, delete those above `replicas`."""
         stateful_set = self.objects.get(f"StatefulSet/{self.cluster.name}")
         if stateful_set is None:
             return []
@@ -113,19 +119,19 @@ class Kubernetes:
         wanted = [self.cluster.pod_name(number) for number in range(replicas)]
         surplus = [pod for pod in self.pods.values() if pod.name not in wanted and pod.deleting is None]
         missing = [name for name in wanted if name not in self.pods]
-        # A claim that is on its way out must be gone before its pod can be made.
-        able = [name for name in missing if not (claim := self.claims.get(f"data-{name}")) or not claim.deleting]
+        # A PVC that is being deleted must be removed before its pod can be created.
+        creatable = [name for name in missing if not (claim := self.claims.get(f"data-{name}")) or not claim.deleting]
         pending = [p for p in self.pods.values() if p.claim and not p.node and p.claim.name not in self.claims]
         return [
             *(partial(self.delete_pod, pod) for pod in surplus),
-            *(partial(self._make, name, stateful_set) for name in able),
-            *(partial(self._claim_anew, pod, stateful_set) for pod in pending),
+            *(partial(self._create_pod, name, stateful_set) for name in creatable),
+            *(partial(self._recreate_claim, pod, stateful_set) for pod in pending),
         ]
 
-    def _make(self, name: str, stateful_set: Manifest) -> None:
+    def _create_pod(self, name: str, stateful_set: Manifest) -> None:
         claim = None
         if templates := stateful_set["spec"].get("volumeClaimTemplates"):
-            claim = self._claimed(name, templates[0])
+            claim = self._ensure_claim(name, templates[0])
         self._uids += 1
         template = stateful_set["spec"]["template"]
         template_hash = template["metadata"]["annotations"][TEMPLATE_HASH]
@@ -133,46 +139,46 @@ class Kubernetes:
         volume = claim.volume if claim else Volume()
         self.pods[name] = Pod(name, f"{name}-{self._uids}", self.now, template_hash, version, claim, volume)
 
-    def _claimed(self, name: str, template: Manifest) -> Claim:
+    def _ensure_claim(self, name: str, template: Manifest) -> Claim:
         uid, size = template["metadata"]["labels"][UID_LABEL], template["spec"]["resources"]["requests"]["storage"]
         self._uids += 1
-        made = Claim(f"data-{name}", uid, wanted=size, size=size, uid=f"claim-{self._uids}")
-        return self.claims.setdefault(f"data-{name}", made)
+        created = Claim(f"data-{name}", uid, requested=size, size=size, uid=f"claim-{self._uids}")
+        return self.claims.setdefault(f"data-{name}", created)
 
-    def _claim_anew(self, pod: Pod, stateful_set: Manifest) -> None:
-        pod.claim = self._claimed(pod.name, stateful_set["spec"]["volumeClaimTemplates"][0])
+    def _recreate_claim(self, pod: Pod, stateful_set: Manifest) -> None:
+        pod.claim = self._ensure_claim(pod.name, stateful_set["spec"]["volumeClaimTemplates"][0])
         pod.volume = pod.claim.volume
 
-    def _claims_end(self) -> list[Callable[[], None]]:
-        """A claim goes when no pod uses it; one that is not scheduled yet does not."""
+    def _claim_deletions(self) -> list[Callable[[], None]]:
+        """A PVC is removed when no pod uses it; a pod that is not scheduled does not use it."""
         used = {pod.claim.name for pod in self.pods.values() if pod.claim and pod.node}
-        gone = [name for name, claim in self.claims.items() if claim.deleting and name not in used]
-        return [partial(self._drop, name) for name in gone]
+        removable = [name for name, claim in self.claims.items() if claim.deleting and name not in used]
+        return [partial(self._remove_claim, name) for name in removable]
 
-    def _drop(self, name: str) -> None:
+    def _remove_claim(self, name: str) -> None:
         del self.claims[name]
 
-    def _of(self, pod: Pod) -> list[Callable[[], None]]:
-        """What may become of a pod: the scheduler, the garbage collector, eviction, the kubelet."""
+    def _pod_moves(self, pod: Pod) -> list[Callable[[], None]]:
+        """Moves for a pod: scheduling, garbage collection, eviction, and those of the kubelet."""
         node = self.nodes.get(pod.node)
         if not pod.node and pod.deleting is None:
-            return [partial(self._schedule, pod)] if self._places(pod) else []
+            return [partial(self._schedule, pod)] if self._eligible_nodes(pod) else []
         if node is None:
-            return [partial(self._end, pod)]
+            return [partial(self._remove_pod, pod)]
         if node.state != "up":
-            late = pod.deleting is None and self.now - node.since > _EVICTION
-            return [partial(self.delete_pod, pod)] if late else []
+            evict = pod.deleting is None and self.now - node.since > _EVICTION
+            return [partial(self.delete_pod, pod)] if evict else []
         if pod.deleting is not None:
-            return [partial(self._end, pod)]
+            return [partial(self._remove_pod, pod)]
         if pod.process is None:
-            able = pod.version not in MISSING and self.now - pod.ended >= _BACK_OFF
-            return [partial(self._start, pod)] if able else []
+            startable = pod.version not in MISSING_IMAGES and self.now - pod.finished_at >= _BACK_OFF
+            return [partial(self._start, pod)] if startable else []
         return [partial(self.crash, pod, 1, REMOVED)] if self._is_removed(pod.process.data) else []
 
     def _is_removed(self, data: Data) -> bool:
         return data.cluster == CLUSTER_ID and data.member not in self.etcd.members and self.etcd.has_quorum
 
-    def _places(self, pod: Pod) -> list[str]:
+    def _eligible_nodes(self, pod: Pod) -> list[str]:
         up = [name for name, node in self.nodes.items() if node.state == "up"]
         if pod.claim is None:
             return up
@@ -181,29 +187,29 @@ class Kubernetes:
         return [name for name in up if name == pod.claim.node] if pod.claim.node else up
 
     def _schedule(self, pod: Pod) -> None:
-        pod.node = self.random.choice(self._places(pod))
+        pod.node = self.random.choice(self._eligible_nodes(pod))
         if pod.claim:
             pod.claim.node = pod.node
 
     def _start(self, pod: Pod) -> None:
-        """A container starts, for the first time or again; its file is what the ConfigMap has at this moment."""
+        """Start or restart a container with its file from the current ConfigMap."""
         files = self.objects.get(f"ConfigMap/{self.cluster.config_map}", {}).get("data", {})
         pod.restarts += pod.started
-        pod.started, pod.began = True, self.now
+        pod.started, pod.started_at = True, self.now
         text = files.get(file_name(pod.name))
         if text is None:
             self.crash(pod, 1, "read /etc/etcd/etcd.yaml: is a directory")
             return
-        self.read(pod, text)
+        self.check_config(pod, text)
         found = self.etcd.start(pod.name, text, pod.volume, self.now, pod.version)
         if found == OLD_LOG:
-            raise ViolationError(f"nobody reads a log that it can't: {pod.name} has {pod.version}")
+            raise ViolationError(f"no member reads a log of an incompatible version: {pod.name} has {pod.version}")
         if isinstance(found, str):
             self.crash(pod, 1, found)
         else:
             pod.process = found
 
-    def _end(self, pod: Pod) -> None:
+    def _remove_pod(self, pod: Pod) -> None:
         self._stop(pod)
         del self.pods[pod.name]
 
@@ -212,33 +218,35 @@ class Kubernetes:
             self.etcd.stop(pod.process)
             pod.process = None
 
-    def read(self, pod: Pod, text: str) -> None:
-        """Options by a name that this version does not know are as good as not given."""
+    def check_config(self, pod: Pod, text: str) -> None:
+        """etcd ignores an option whose name its version does not know, so the file must match the version."""
         minor, short = parse(pod.version).minor, "\ncorrupt-check-time:" in text
         if "corrupt-check-time:" in text and (minor == 5) == short and minor != 6:
-            raise ViolationError(f"a file is for the version that reads it: {pod.name} has {pod.version}\n{text}")
+            raise ViolationError(
+                f"a configuration file matches the version that reads it: {pod.name} has {pod.version}\n{text}"
+            )
 
     def with_uid(self, manifest: Manifest) -> Manifest:
-        """An applied object keeps its uid, or gets one."""
+        """The applied object with its current UID, or a new one."""
         live = self.objects.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
         self._uids += 1
         uid = live["metadata"]["uid"] if live else f"object-{self._uids}"
         return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
 
-    # -- what others do
+    # -- moves of other actors
 
     def crash(self, pod: Pod, code: int = 137, log_tail: str = "") -> None:
         self._stop(pod)
-        pod.code, pod.log_tail, pod.ended = code, log_tail, self.now
+        pod.exit_code, pod.log_tail, pod.finished_at = code, log_tail, self.now
 
     def delete_pod(self, pod: Pod, *, force: bool = False) -> None:
         if force:
-            self._end(pod)
+            self._remove_pod(pod)
         elif pod.deleting is None:
             pod.deleting = self.now
 
-    def turn(self, name: str, state: str) -> None:
-        """A node is cut off, switched off, or comes back."""
+    def set_node_state(self, name: str, state: str) -> None:
+        """Partition a node, power it off, or restore it."""
         self.nodes[name] = Node(state, self.now)
         for pod in self.pods.values():
             if pod.node == name and pod.process:
@@ -247,5 +255,5 @@ class Kubernetes:
                     self._stop(pod)
 
     def lose_node(self, name: str) -> None:
-        self.turn(name, "off")
+        self.set_node_state(name, "off")
         del self.nodes[name]

@@ -1,4 +1,4 @@
-"""The members of the model as the operator's etcd client talks to them."""
+"""etcd client API of the model's members, as the operator uses it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .kubernetes import Kubernetes
 
 @dataclass
 class Connection:
-    """To the pods that have an address; those in `deaf` do not answer in time."""
+    """Connection to the pods that have an address. Those in `unreachable` do not answer in time."""
 
     kubernetes: Kubernetes
     invariants: Invariants
     cluster: Cluster
-    deaf: frozenset[str] = frozenset()
+    unreachable: frozenset[str] = frozenset()
     timeout: float = 1.0
     endpoints: dict[str, str] = field(init=False)
 
@@ -40,8 +40,8 @@ class Connection:
 
     def client(self, url: str) -> Client:
         pod = self.kubernetes.pods.get(self.endpoints[url])
-        silent = pod is None or pod.process is None or not pod.process.connected or pod.name in self.deaf
-        return Client(self, url, None if silent or pod is None else pod.process)
+        down = pod is None or pod.process is None or not pod.process.connected or pod.name in self.unreachable
+        return Client(self, url, None if down or pod is None else pod.process)
 
     def ask_all(self, urls: Sequence[str], question: Callable[[Any], Any], _deadline: float) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -72,18 +72,18 @@ class Client:
         return self.process
 
     @property
-    def _serves(self) -> bool:
+    def _is_healthy(self) -> bool:
         etcd, process = self.connection.kubernetes.etcd, self._answering
-        return process.data.cluster == CLUSTER_ID and etcd.serves(process)
+        return process.data.cluster == CLUSTER_ID and etcd.is_healthy(process)
 
     def _require_leader(self) -> None:
-        if not self._serves:
+        if not self._is_healthy:
             raise EtcdError(UNAVAILABLE, "etcdserver: no leader", self.url)
 
     # -- reading
 
     def status(self) -> Status:
-        return self.connection.kubernetes.etcd.status(self._answering, serves=self._serves)
+        return self.connection.kubernetes.etcd.status(self._answering, healthy=self._is_healthy)
 
     def members(self, linearizable: bool = True) -> MemberList:
         if linearizable:
@@ -94,8 +94,8 @@ class Client:
         self._require_leader()
 
     def cluster_version(self) -> str:
-        agreed = self.connection.kubernetes.etcd.agreed
-        return f"3.{agreed}.0" if agreed else ""
+        minor = self.connection.kubernetes.etcd.cluster_minor
+        return f"3.{minor}.0" if minor else ""
 
     def alarms(self) -> tuple[Alarm, ...]:
         return ()
@@ -106,9 +106,9 @@ class Client:
         etcd, now = self.connection.kubernetes.etcd, self.connection.kubernetes.now
         self._require_leader()
         added = Member(0, "", tuple(peer_urls), (), learner)
-        with_quorum = etcd.has_quorum
+        had_quorum = etcd.has_quorum
         number = etcd.add(added.peer_urls, learner=learner, now=now)
-        self._changed(Change("add", added), with_quorum)
+        self._changed(Change("add", added), had_quorum)
         return etcd.members[number]
 
     def member_promote(self, member_id: int) -> MemberList:
@@ -120,17 +120,17 @@ class Client:
     def _change(self, action: str, member_id: int) -> MemberList:
         etcd, now = self.connection.kubernetes.etcd, self.connection.kubernetes.now
         self._require_leader()
-        member, with_quorum = etcd.members[member_id], etcd.has_quorum
+        member, had_quorum = etcd.members[member_id], etcd.has_quorum
         if action == "promote":
             etcd.promote(member_id)
         else:
             etcd.remove(member_id, now=now)
-        self._changed(Change(action, member), with_quorum)
+        self._changed(Change(action, member), had_quorum)
         return etcd.member_list
 
-    def _changed(self, change: Change, with_quorum: bool) -> None:
+    def _changed(self, change: Change, had_quorum: bool) -> None:
         self.connection.invariants.say(f"  {change.action} {change.member.id:x} {', '.join(change.member.peer_urls)}")
-        self.connection.invariants.changed(change, had_quorum=with_quorum)
+        self.connection.invariants.after_change(change, had_quorum=had_quorum)
 
     def move_leader(self, target_id: int) -> None:
         etcd, process = self.connection.kubernetes.etcd, self._answering
@@ -138,9 +138,9 @@ class Client:
             raise EtcdError(FAILED_PRECONDITION, "etcdserver: not leader", self.url)
         if etcd.process(target_id) is None:
             raise EtcdError(UNAVAILABLE, "etcdserver: request timed out", self.url)
-        self.connection.invariants.say(f"  {target_id:x} leads")
+        self.connection.invariants.say(f"  leadership moved to {target_id:x}")
         etcd.leader, etcd.term = target_id, etcd.term + 1
 
     def downgrade(self, action: str, version: str) -> None:
         self._require_leader()
-        self.connection.kubernetes.etcd.prepare(parse(version).minor if action == "ENABLE" else 0)
+        self.connection.kubernetes.etcd.set_downgrade(parse(version).minor if action == "ENABLE" else 0)

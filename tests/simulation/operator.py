@@ -1,4 +1,4 @@
-"""The operator: the real engine, planner, status, role and acting code on the model. It may crash before any effect."""
+"""Runs the real engine, planner, status, role and acting code on the model. It may crash before any effect."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class CrashError(Exception):
 class Operator:
     kubernetes: Kubernetes
     invariants: Invariants
-    before_effect: Callable[[str], None]  # the world moves on, or the operator crashes
+    before_effect: Callable[[str], None]  # other moves happen, or the operator crashes
     api: Api = field(init=False)
     last: Plan | None = None
     refused: bool = False
     phases: set[tuple[str, str]] = field(default_factory=set)  # transitions that were reported
-    _deaf: frozenset[str] = frozenset()
-    _atomic: bool = False  # an acting module is between its questions to etcd and its requests
+    _unreachable: frozenset[str] = frozenset()
+    _atomic: bool = False  # an acting module is between reading from etcd and acting on it
     _seen: Situation | None = None
 
     def __post_init__(self) -> None:
@@ -50,9 +50,9 @@ class Operator:
     def status(self) -> dict[str, Any]:
         return self.api.status
 
-    def run(self, cluster: Cluster, deaf: frozenset[str] = frozenset()) -> bool:
-        """One reconcile; tells whether it had nothing to do and nothing to report."""
-        self._deaf, self.refused = deaf, False
+    def run(self, cluster: Cluster, unreachable: frozenset[str] = frozenset()) -> bool:
+        """Run one reconcile; whether it had nothing to do and nothing to report."""
+        self._unreachable, self.refused = unreachable, False
         before, events = self.status, self.api.events
         try:
             with self._in_model():
@@ -65,9 +65,9 @@ class Operator:
         assert self._seen
         quiet = not changed and events == self.api.events and plan.action is None
         if plan.action is None and not quiet:
-            self._again(self._seen)
+            self._check_idempotent(self._seen)
         if not cluster.paused and not self.refused:
-            self.invariants.ran(self._seen)
+            self.invariants.after_reconcile(self._seen)
         return quiet
 
     @property
@@ -82,10 +82,10 @@ class Operator:
 
     @contextmanager
     def _in_model(self) -> Iterator[None]:
-        """The model in place of the API server, the members and the clock."""
+        """Replace the API server, the members and the clock with the model."""
 
         def connect(cluster: Cluster, *_: Any, **__: Any) -> Connection:
-            return Connection(self.kubernetes, self.invariants, cluster, self._deaf)
+            return Connection(self.kubernetes, self.invariants, cluster, self._unreachable)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine, "connect", lambda: self.api)
@@ -94,15 +94,16 @@ class Operator:
             patch.setattr(observe, "concurrently", lambda one, other: (one(), other()))
             yield
 
-    def _again(self, seen: Situation) -> None:
-        """Another look at the same things finds nothing more to do or to report."""
+    def _check_idempotent(self, seen: Situation) -> None:
+        """Check that a second reconcile of the same state has nothing to do and nothing to report."""
         observed = replace(seen.observed, memory=recall(self.status))
         kind, again = etcdcluster_plan.KIND, situation_of(seen.cluster, observed)
         plan = kind.plan(seen.cluster, again, self.status)
-        after, news = kind.status(seen.cluster, again, plan, self.status), kind.events(seen.cluster, plan, self.status)
-        self.invariants.check(not news, "a second run has no event", news)
-        self.invariants.check(not conditions.differs(after, self.status), "a second run writes no status", after)
-        self.invariants.check(plan.action is None, "a second run has no action", plan)
+        after = kind.status(seen.cluster, again, plan, self.status)
+        new_events = kind.events(seen.cluster, plan, self.status)
+        self.invariants.check(not new_events, "a second reconcile emits no event", new_events)
+        self.invariants.check(not conditions.differs(after, self.status), "a second reconcile writes no status", after)
+        self.invariants.check(plan.action is None, "a second reconcile has no action", plan)
 
     def _before_effect(self, what: str) -> None:
         if self._atomic:
@@ -128,10 +129,10 @@ class Operator:
         return self._act(cluster, name, arguments) if name != "etcdcluster_certificates" else {}
 
     def _act(self, cluster: Cluster, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """What an acting module does: ask the members again, then act on the answers."""
-        told = " ".join(str(value) for key, value in arguments.items() if key in ("state", "pod", "id", "version"))
-        self._deaf = frozenset()  # it asks again: an answer that was missed once is not missed again
-        self.before_effect(f"{name.removeprefix('etcdcluster_')} {told}")
+        """Run an acting module: read from the members again, then act on the answers."""
+        values = " ".join(str(value) for key, value in arguments.items() if key in ("state", "pod", "id", "version"))
+        self._unreachable = frozenset()  # it asks again: an answer that was missed once is not missed again
+        self.before_effect(f"{name.removeprefix('etcdcluster_')} {values}")
         self._atomic, self.api.restarting = True, arguments["pod"] if name == "etcdcluster_restart" else ""
         try:
             with acting.reach(cast(Kube, self.api), cluster.namespace, cluster.name) as live:

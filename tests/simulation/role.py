@@ -1,4 +1,4 @@
-"""The role's own task files, as the operator runs them: their order and conditions are simulated too."""
+"""Runs the task files of the role, so that their order and conditions are simulated too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 
 _TASKS = Path(__file__).parents[2] / "roles/etcdcluster/tasks"
-_ABOUT = {"name", "register", "when"}
+_KEYWORDS = {"name", "register", "when"}
 _JINJA = jinja2.Environment(autoescape=False)  # noqa: S701  for expressions only
 
 Values = dict[str, Any]
@@ -30,7 +30,7 @@ class Task:
 
 
 def run(plan: Plan, module: Module) -> None:
-    """Take the action of a plan; `module` does the work of each task."""
+    """Run the tasks of a plan's action; `module` is called for each task."""
     result = plan.as_result()
     values = {"etcdcluster_plan": result, "ansible_operator_meta": {"namespace": "", "name": ""}}
     _run(tasks(_TASKS / f"actions/{result['action']['name']}.yml"), values, module)
@@ -54,7 +54,7 @@ def tasks(path: Path) -> tuple[Task, ...]:
 
 def _read(path: Path) -> Iterator[Task]:
     for task in yaml.safe_load(path.read_text()):
-        (action,) = set(task) - _ABOUT
+        (action,) = set(task) - _KEYWORDS
         when = _JINJA.compile_expression(task.get("when", "true"), undefined_to_none=False)
         register = task.get("register", "")
         if action == "ansible.builtin.include_tasks":

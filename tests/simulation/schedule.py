@@ -1,4 +1,4 @@
-"""One schedule: a seed decides on all that happens, in which order, and where the operator crashes."""
+"""A schedule: the seed determines all moves, faults and edits, their order, and where the operator crashes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.quantity import 
 from .etcd import Etcd, ViolationError
 from .faults import Faults
 from .invariants import Invariants
-from .kubernetes import MISSING, Claim, Kubernetes, Node
+from .kubernetes import MISSING_IMAGES, Claim, Kubernetes, Node
 from .operator import CrashError, Operator
 
 _ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "edit": 2}
-# Some with an image that does not exist, some that can't be reached.
+# Includes versions without an image, and versions that have no upgrade path.
 _VERSIONS = {"3.5.20": 1, "3.5.35": 3, "3.6.16": 5, "3.6.17": 3, "3.6.99": 1, "3.7.3": 5, "3.7.99": 1}
-_MOVING = (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING, Phase.SCALING, Phase.REPAIRING)
-_PERSON = (Reason.VERSION_REFUSED, Reason.UPGRADE_BLOCKED, Reason.ROLLOUT_STOPPED, Reason.CANNOT_RESTART)
-_ROUNDS = 150  # within which a cluster without more faults must be whole
+_IN_PROGRESS = (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING, Phase.SCALING, Phase.REPAIRING)
+_NEEDS_USER = (Reason.VERSION_REFUSED, Reason.UPGRADE_BLOCKED, Reason.ROLLOUT_STOPPED, Reason.CANNOT_RESTART)
+_ROUNDS = 150  # within which a cluster must converge after the last fault
 
 
 @dataclass
@@ -40,8 +40,8 @@ class World:
     invariants: Invariants
     faults: Faults
     operator: Operator = field(init=False)
-    calm: bool = False  # no more faults
-    specs: list[Cluster] = field(default_factory=list)  # all that were asked for
+    faults_ended: bool = False
+    specs: list[Cluster] = field(default_factory=list)  # all specs so far
 
     @classmethod
     def make(cls, seed: int) -> World:
@@ -62,22 +62,22 @@ class World:
         return world
 
     def run(self, steps: int) -> None:
-        """Some time with faults, then without."""
-        if self.random.random() < 0.8:  # most begin with a cluster that has formed
+        """Run steps with faults, then converge without faults."""
+        if self.random.random() < 0.8:  # most schedules start with a bootstrapped cluster
             for _ in range(3):
                 self.operator.run(self.cluster)
                 self._settle()
         for _ in range(steps):
             self._act()
-        self._calm_down()
+        self._converge()
 
-    # -- what happens
+    # -- steps
 
     def _act(self) -> None:
         match self.random.choices(list(_ACTIONS), list(_ACTIONS.values()))[0]:
             case "operator":
-                deaf = [pod for pod in self.kubernetes.pods if self.random.random() < 0.02]
-                self.operator.run(self.cluster, frozenset(deaf))
+                unreachable = [pod for pod in self.kubernetes.pods if self.random.random() < 0.02]
+                self.operator.run(self.cluster, frozenset(unreachable))
             case "moves":
                 self._move(self.random.randint(1, 6))
             case "write":
@@ -85,7 +85,7 @@ class World:
             case "time":
                 self.kubernetes.now += self.random.choice((1, 1, 2, 5, 6, 30, 130, 310, 700))
             case "fault":
-                self.faults.happen()
+                self.faults.inject()
             case "edit":
                 self._edit()
 
@@ -95,19 +95,19 @@ class World:
                 self.random.choice(moves)()
 
     def _before_effect(self, what: str) -> None:
-        """The world goes on while the operator works, and it may be killed at any moment."""
+        """Execute other moves while the operator acts; it may also be killed."""
         if self.random.random() < 0.3:
             self._move(self.random.randint(1, 4))
-        if not self.calm:
+        if not self.faults_ended:
             if self.random.random() < 0.02:
-                self.faults.happen()
+                self.faults.inject()
             if self.random.random() < 0.07:
                 self.invariants.say(f"the operator crashes before: {what}")
                 raise CrashError
         self.invariants.say(what)
 
     def _edit(self) -> None:
-        """Anything at any time, also what admission would refuse: it may not have been there."""
+        """Change the spec at any time, including changes that admission rejects, because it may not be installed."""
         random, cluster = self.random, self.cluster
         changes: dict[str, Any] = {"paused": False}
         match random.choices(["size", "version", "options", "upgrade", "storage", "paused"], [6, 6, 3, 1, 2, 1])[0]:
@@ -115,7 +115,7 @@ class World:
                 changes["size"] = random.choices([0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 1, 5, 2, 4, 1, 1])[0]
             case "version":
                 version = random.choices(list(_VERSIONS), list(_VERSIONS.values()))[0]
-                # Nobody has told yet what runs: before the first quorum there is no way to go, only a patch.
+                # Before the first quorum the running version is unknown, so only the patch version may change.
                 patch = parse_version(version).minor == parse_version(cluster.version).minor
                 changes["version"] = version if patch or self.operator.status.get("clusterID") else cluster.version
             case "options":
@@ -133,23 +133,23 @@ class World:
         self.cluster = replace(self.cluster, generation=self.cluster.generation + 1, **changes)
         self.kubernetes.cluster = self.cluster
         self.specs.append(self.cluster)
-        told = ", ".join(f"{name} {value}" for name, value in changes.items())
-        self.invariants.say(f"edit: {told}")
+        text = ", ".join(f"{name} {value}" for name, value in changes.items())
+        self.invariants.say(f"edit: {text}")
 
-    # -- the end
+    # -- convergence
 
-    def _calm_down(self) -> None:
-        """No more faults: with quorum the cluster becomes whole; without, it says so and deletes nothing."""
-        self.calm = True
+    def _converge(self) -> None:
+        """End all faults. With quorum the cluster converges; without, it reports quorum loss and deletes nothing."""
+        self.faults_ended = True
         self.invariants.say("no more faults")
         if self.cluster.paused or self.cluster.size == 0:
             self._change(size=self.cluster.size or 3, paused=False)
-        self.faults.mend()
-        self._until_quiet()
-        # Without faults a cluster goes all the way.
+        self.faults.end()
+        self._until_idle()
+        # Without faults, upgrades to later minor versions succeed too.
         while self.random.random() < 0.4 and self._next_minor():
-            self._until_quiet()
-        self._judge()
+            self._until_idle()
+        self._check_final_state()
 
     def _next_minor(self) -> bool:
         last, after = self.operator.last, {5: "3.6.17", 6: "3.7.3"}.get(parse_version(self.cluster.version).minor)
@@ -158,77 +158,77 @@ class World:
         self._change(version=after)
         return True
 
-    def _until_quiet(self) -> None:
+    def _until_idle(self) -> None:
         quiet = 0
         for _ in range(_ROUNDS):
             self.kubernetes.etcd.write()
             self._settle()
             quiet = quiet + 1 if self.operator.run(self.cluster) else 0
             last = self.operator.last
-            if quiet >= 2 and self._put_right():
+            if quiet >= 2 and self._correct_spec():
                 quiet = 0
-            moving = last and last.phase in _MOVING
-            if quiet >= 2 and last and not moving and last.reason not in (Reason.JOIN_FAILED, Reason.STARTING):
+            in_progress = last and last.phase in _IN_PROGRESS
+            if quiet >= 2 and last and not in_progress and last.reason not in (Reason.JOIN_FAILED, Reason.STARTING):
                 break
             self.kubernetes.now += 60 if quiet else 6
 
-    def _put_right(self) -> bool:
-        """Is something asked for that can't be? A person reads the message, and asks for something else."""
+    def _correct_spec(self) -> bool:
+        """Change an impossible spec, as a user who reads the message would; whether it was changed."""
         last = self.operator.last
         if last is None:
             return False
-        if last.reason not in _PERSON and "ImagePull" not in last.message:
+        if last.reason not in _NEEDS_USER and "ImagePull" not in last.message:
             return False
         if last.reason is Reason.CANNOT_RESTART or "in memory" in last.message:
             self._change(size=3)
             return True
         running = [process.version for process in self.kubernetes.etcd.connected]
-        if last.reason is Reason.ROLLOUT_STOPPED and (self._set_back() or self._make_anew()):
+        if last.reason is Reason.ROLLOUT_STOPPED and (self._roll_back_spec() or self._delete_stopped_pods()):
             return True
-        if not running and self.operator.status.get("clusterID"):  # back to what was before
-            known = [spec.version for spec in self.specs if spec.version not in MISSING]
+        if not running and self.operator.status.get("clusterID"):  # back to the previous version
+            known = [spec.version for spec in self.specs if spec.version not in MISSING_IMAGES]
             self._change(version=self.operator.status.get("upgrade", {"from": known[-1]})["from"])
         else:
             self._change(version=max(running, key=parse_version, default="3.6.16"))
         return True
 
-    def _make_anew(self) -> bool:
-        """What is in memory is gone with its pod, and its member is replaced."""
+    def _delete_stopped_pods(self) -> bool:
+        """Delete stopped pods with in-memory storage, so that their members are replaced."""
         pods = [pod for pod in self.kubernetes.pods.values() if pod.process is None and pod.claim is None]
         for pod in pods:
-            self.invariants.say(f"a person deletes {pod.name}")
+            self.invariants.say(f"user deletes pod {pod.name}")
             self.kubernetes.delete_pod(pod)
         return bool(pods)
 
-    def _set_back(self) -> bool:
-        """The spec becomes what most of those that serve were made of."""
+    def _roll_back_spec(self) -> bool:
+        """Restore the spec from which most of the running members were created."""
         pods = [self.kubernetes.pods.get(process.pod) for process in self.kubernetes.etcd.connected]
         hashes = [pod.template_hash for pod in pods if pod]
         before = max(sorted(hashes), key=hashes.count, default="")
         for spec in self.specs:
-            back = replace(self.cluster, version=spec.version, options=spec.options)
-            if self._settings(back) == before and before != self._settings(self.cluster):
+            earlier = replace(self.cluster, version=spec.version, options=spec.options)
+            if self._settings(earlier) == before and before != self._settings(self.cluster):
                 self._change(version=spec.version, options=spec.options)
                 return True
         return False
 
     def _settle(self) -> None:
-        """All that can happen at this moment happens."""
+        """Execute moves until none is possible."""
         while moves := [*self.kubernetes.moves(), *self.kubernetes.etcd.moves()]:
             self.random.choice(moves)()
 
-    def _judge(self) -> None:
+    def _check_final_state(self) -> None:
         etcd, kubernetes, check, cluster = self.kubernetes.etcd, self.kubernetes, self.invariants.check, self.cluster
         plan = self.operator.last
         assert plan
         if etcd.voted and not etcd.has_quorum:
-            check(plan.phase in (Phase.QUORUM_LOST, Phase.STARTING), "a lost quorum is said", plan)
-            check(not self._could_have_quorum(), "a quorum that is there comes back", plan)
+            check(plan.phase in (Phase.QUORUM_LOST, Phase.STARTING), "quorum loss is reported", plan)
+            check(not self._could_have_quorum(), "a quorum of intact members recovers", plan)
             return
         names = [cluster.pod_name(number) for number in range(cluster.size)]
         files = kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
         claims = {name for name, claim in kubernetes.claims.items() if claim.cluster_uid == cluster.uid}
-        whole = {
+        expected = {
             "voters": sorted(member.name for member in etcd.voters) == names and len(etcd.members) == len(names),
             "files": sorted(files) == sorted(map(file_name, names))
             and all(is_sealed(cluster, name, files[file_name(name)]) for name in names),
@@ -239,12 +239,12 @@ class World:
             "version": {process.version for process in etcd.connected} == {cluster.version},
             "settings": {pod.template_hash for pod in kubernetes.pods.values()} == {self._settings(cluster)},
             "upgrade": self.operator.status.get("upgrade", {"completed": "never"}).get("completed") is not None,
-            "room": not [claim for claim in kubernetes.claims.values() if self._is_small(claim)],
+            "capacity": not [claim for claim in kubernetes.claims.values() if self._is_too_small(claim)],
         }
-        wrong = [what for what, right in whole.items() if not right]
-        check(not wrong, f"the cluster becomes whole, but for {', '.join(wrong)}", plan)
+        failed = [what for what, holds in expected.items() if not holds]
+        check(not failed, f"the cluster converges, except for {', '.join(failed)}", plan)
 
-    def _is_small(self, claim: Claim) -> bool:
+    def _is_too_small(self, claim: Claim) -> bool:
         small = parse(claim.size) < parse(self.cluster.storage.size)
         return small and not claim.deleting and self.cluster.storage.type == "Persistent"
 
@@ -252,24 +252,24 @@ class World:
         return str(manifests.pod_template(cluster, cluster.version)["metadata"]["annotations"][manifests.TEMPLATE_HASH])
 
     def _could_have_quorum(self) -> bool:
-        intact = [member for member in self.kubernetes.etcd.voters if self.faults.intact(member.id)]
+        intact = [member for member in self.kubernetes.etcd.voters if self.faults.has_intact_data(member.id)]
         return len(intact) >= quorum(len(self.kubernetes.etcd.voters))
 
 
 def play(seed: int, steps: int = 40) -> list[str]:
-    """One schedule; the trace. ViolationError tells seed and trace."""
+    """Run one schedule; its trace. ViolationError contains seed and trace."""
     return play_world(seed, steps).invariants.trace
 
 
 def play_world(seed: int, steps: int = 40) -> World:
-    """One schedule; the world at its end. ViolationError tells seed and trace."""
+    """Run one schedule; the final state. ViolationError contains seed and trace."""
     world = World.make(seed)
     try:
-        with _remembering():
+        with _cached():
             world.run(steps)
     except ViolationError as error:
-        told = "\n".join(world.invariants.trace)
-        message = f"{error}\nseed {seed}; python -m tests.simulation --seed {seed} plays it again:\n{told}"
+        trace = "\n".join(world.invariants.trace)
+        message = f"{error}\nseed {seed}; python -m tests.simulation --seed {seed} replays it:\n{trace}"
         raise ViolationError(message) from None
     return world
 
@@ -280,21 +280,21 @@ def play_all(seeds: Iterable[int]) -> None:
 
 
 @contextmanager
-def _remembering() -> Iterator[None]:
-    """Simulated clusters differ in little, and most of the time would go into making the same values again."""
+def _cached() -> Iterator[None]:
+    """Cache rendered values: simulated clusters differ little, and rendering would take most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((config, "settings"), (manifests, "settings"), (manifests, "pod_template")):
-            patch.setattr(module, name, partial(_once, getattr(module, name)))
-        patch.setattr(config, "_file", partial(_once, config._file))
+            patch.setattr(module, name, partial(_cached_call, getattr(module, name)))
+        patch.setattr(config, "_file", partial(_cached_call, config._file))
         yield
 
 
-def _once(make: Callable[..., Any], cluster: Cluster, *arguments: Any) -> Any:
-    known = (cluster.storage, cluster.version, cluster.options)
-    key = (make.__name__, str(known), str(arguments))
-    if key not in _MADE:
-        _MADE[key] = make(cluster, *arguments)
-    return _MADE[key]
+def _cached_call(make: Callable[..., Any], cluster: Cluster, *arguments: Any) -> Any:
+    inputs = (cluster.storage, cluster.version, cluster.options)
+    key = (make.__name__, str(inputs), str(arguments))
+    if key not in _CACHE:
+        _CACHE[key] = make(cluster, *arguments)
+    return _CACHE[key]
 
 
-_MADE: dict[tuple[str, str, str], Any] = {}
+_CACHE: dict[tuple[str, str, str], Any] = {}

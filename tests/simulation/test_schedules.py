@@ -20,7 +20,7 @@ def test_seed_replays_the_same_schedule() -> None:
     assert play(7) == play(7)
 
 
-def test_failure_names_its_seed_and_what_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_reports_its_seed_and_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansible_collections.etcdops.etcd.plugins.module_utils.cluster.repair.repair", lambda *_: None)
-    with pytest.raises(ViolationError, match=r"becomes whole(.|\n)*seed \d+(.|\n)*status Bootstrapping"):
+    with pytest.raises(ViolationError, match=r"the cluster converges(.|\n)*seed \d+(.|\n)*status Bootstrapping"):
         play_all(range(SEEDS))

@@ -48,10 +48,10 @@ def _never_sealed(patch: Patch) -> None:
     patch.setattr(desired, "_is_unstarted", lambda _, slot: slot.member is not None)
 
 
-def _opened_when_silent(patch: Patch) -> None:
+def _opened_when_unhealthy(patch: Patch) -> None:
     patch.setattr(desired, "_is_unstarted", lambda _, slot: slot.member is not None and not slot.answers)
-    # Only the consequence is to be caught.
-    patch.setattr(Invariants, "ran", lambda *_: None)
+    # Disable the direct checks, so that the consequence must be caught.
+    patch.setattr(Invariants, "after_reconcile", lambda *_: None)
     patch.setattr("tests.simulation.faults.is_sealed", lambda *_: True)
 
 
@@ -75,11 +75,11 @@ def _reversed(action: str) -> Callable[[Patch], None]:
 def _two_learners(patch: Patch) -> None:
     change = planner.change
 
-    def hasty(s: Situation, members: Membership) -> Plan | None:
+    def resize_first(s: Situation, members: Membership) -> Plan | None:
         more = None if members.undependable else scaling.resize(s, members)
         return more or change(s, members)
 
-    patch.setattr(planner, "change", hasty)
+    patch.setattr(planner, "change", resize_first)
     patch.setattr(Membership, "has_learner", property(lambda _: False))
 
 
@@ -114,28 +114,28 @@ def _deletes_claims_of_members(patch: Patch) -> None:
     _leftover_claims(patch, leftover)
 
 
-def _new_again(patch: Patch) -> None:
+def _forms_again(patch: Patch) -> None:
     def formed(cluster: Cluster, version: str, pods: list[str], *_: Any) -> dict[str, str]:
         return config.forming(cluster, version, pods)
 
     patch.setattr(config, "formed", formed)
 
 
-def _takes_down_for_lost(patch: Patch) -> None:
+def _treats_down_as_lost(patch: Patch) -> None:
     def loss(pod: Pod | None, _: Claim | None, *, others_healthy: bool) -> str:
         return "it is down" if others_healthy or pod is None else ""
 
     patch.setattr(membership, "loss", loss)
 
 
-def _takes_a_used_claim_for_lost(patch: Patch) -> None:
+def _treats_used_claim_as_lost(patch: Patch) -> None:
     def loss_of_claim(_: Pod | None, claim: Claim | None) -> str:
         return "its PVC is being deleted" if claim and claim.deleting else ""
 
     patch.setattr(membership, "loss_of_claim", loss_of_claim)
 
 
-def _adopts(patch: Patch) -> None:
+def _adopts_foreign_claims(patch: Patch) -> None:
     claim_of = observe.claim_of
 
     def claim(manifest: Manifest, nodes: Any) -> Claim:
@@ -206,50 +206,65 @@ def _always(module: Any, name: str, value: Any) -> Callable[[Patch], None]:
 
 
 BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
-    "a file is never sealed": (_never_sealed, "who has started is sealed|sealed before it votes"),
-    "the file of a silent voter is opened": (_opened_when_silent, "amnesia"),
-    "a learner is sealed after its promotion": (_reversed("promote_learner"), "sealed before it votes"),
-    "a pod is deleted before its member is removed": (_reversed("remove_member"), "a pod goes only after its member"),
+    "a file is never sealed": (_never_sealed, "a member that has started is sealed|a learner is sealed before"),
+    "the file of an unhealthy voter is opened": (_opened_when_unhealthy, "no voter loses its data"),
+    "a learner is sealed after its promotion": (
+        _reversed("promote_learner"),
+        "a learner is sealed before its promotion",
+    ),
+    "a pod is deleted before its member is removed": (
+        _reversed("remove_member"),
+        "a pod is removed only after its member",
+    ),
     "two learners": (_two_learners, "one learner at a time"),
-    "unhealthy voters are ignored": (_ignores_unhealthy_voters, ".* while (another|a voter) is down"),
-    "a promotion while a voter is down": (_promotes_while_a_voter_is_down, "nobody joins while a voter is down"),
-    "PVCs of members are deleted": (_deletes_claims_of_members, "a voter's claim is never deleted|a foreign claim"),
-    "`new` after the first quorum": (_new_again, "`new` only before the first quorum"),
-    "a member that is down counts as lost": (_takes_down_for_lost, "only what is lost is replaced"),
-    "a PVC that a pod still uses counts as lost": (_takes_a_used_claim_for_lost, "only what is lost is replaced"),
-    "a foreign PVC is adopted": (_adopts, "a foreign claim is never"),
+    "unhealthy voters are ignored": (_ignores_unhealthy_voters, ".* while (another|a) voter is down"),
+    "a promotion while a voter is down": (_promotes_while_a_voter_is_down, "no member joins while a voter is down"),
+    "PVCs of members are deleted": (
+        _deletes_claims_of_members,
+        "a voter's PVC is never deleted|a PVC of another cluster",
+    ),
+    "`new` after the first quorum": (_forms_again, "initial-cluster-state `new` only before the first quorum"),
+    "a member that is down counts as lost": (_treats_down_as_lost, "only a lost member is replaced"),
+    "a PVC that a pod still uses counts as lost": (_treats_used_claim_as_lost, "only a lost member is replaced"),
+    "a foreign PVC is adopted": (_adopts_foreign_claims, "a PVC of another cluster is never"),
     "deletions without quorum": (
         _planning(_deletes_without_quorum),
-        "nothing is deleted or changed without quorum|a voter's pod",
+        "no deletion or membership change without quorum|a voter's pod",
     ),
-    "every reconcile writes": (_planning(_always_writes), "a second run writes no status"),
-    "paused is ignored": (_never_paused, "paused means hands off"),
-    "no member is replaced": (_always(repair, "repair", None), "the cluster becomes whole"),
-    "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster becomes whole"),
-    "restarts while another member is down": (_restarts_while_another_is_down, "a roll (restarts|never)"),
-    "the leader is not restarted last": (_leader_first, "the leader is the last"),
-    "leadership is not moved": (_always(restart, "transferee", None), "who leads hands over|a roll (restarts|never)"),
-    "no snapshot before an upgrade": (_always(upgrade, "snapshot", None), "nobody moves without a snapshot"),
+    "every reconcile writes": (_planning(_always_writes), "a second reconcile writes no status"),
+    "paused is ignored": (_never_paused, "a paused cluster is not changed"),
+    "no member is replaced": (_always(repair, "repair", None), "the cluster converges"),
+    "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster converges"),
+    "restarts while another member is down": (_restarts_while_another_is_down, "a rollout (restarts|never)"),
+    "the leader is not restarted last": (_leader_first, "the leader is restarted last"),
+    "leadership is not moved": (
+        _always(restart, "transferee", None),
+        "leadership is moved before|a rollout (restarts|never)",
+    ),
+    "no snapshot before an upgrade": (
+        _always(upgrade, "snapshot", None),
+        "no member changes its version without a snapshot",
+    ),
     "pods have the version at once": (
         _version_at_once,
-        "no minor version is skipped|nobody (moves|goes below|reads)",
+        "no minor version is skipped|no member (changes its version|runs a version below|reads)",
     ),
     "every path is allowed": (
         _always(upgrade, "refusal", ""),
-        "no minor version is skipped|nobody (moves|goes below|reads)|the cluster becomes whole",
+        "no minor version is skipped|no member (changes its version|runs a version below|reads)|the cluster converges",
     ),
-    "logs are not dropped": (_always(upgrade, "drops_log_of", ""), "nobody reads a log that it can't"),
-    "a downgrade is not enabled": (_always(upgrade, "downgrade_to", ""), "nobody goes below what etcd"),
+    "logs are not dropped": (_always(upgrade, "drops_log_of", ""), "no member reads a log of an incompatible version"),
+    "a downgrade is not enabled": (_always(upgrade, "downgrade_to", ""), "no member runs a version below"),
     "one configuration file for all versions": (
         _one_file_for_all_versions,
-        "a file is for the version that reads it",
+        "a configuration file matches the version",
     ),
-    "the PVC template is changed in place": (_claim_template_in_place, "what makes claims is not changed in place"),
-    "no member restarts": (_always(rollout, "rollout", None), "the cluster becomes whole, but for .*settings"),
-    "PVCs do not grow": (_always(volumes, "expand", None), "the cluster becomes whole, but for .*room"),
+    "the PVC template is changed in place": (_claim_template_in_place, "volumeClaimTemplates are not changed in place"),
+    "no member restarts": (_always(rollout, "rollout", None), "the cluster converges, except for .*settings"),
+    "PVCs do not grow": (_always(volumes, "expand", None), "the cluster converges, except for .*capacity"),
     "PVCs are left over": (
         lambda patch: _leftover_claims(patch, lambda *_, **__: ()),
-        "the cluster becomes whole, but for claims",
+        "the cluster converges, except for claims",
     ),
 }
 

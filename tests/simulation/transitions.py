@@ -31,7 +31,7 @@ def count(seeds: Iterable[int], processes: int = 1) -> Counter[Transition]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.transitions", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3000, help="how many schedules to play")
+    parser.add_argument("--seeds", type=int, default=3000, help="number of schedules to run")
     seeds = parser.parse_args().seeds
     DATA.write_text(dump(Seen(seeds, count(range(seeds), os.cpu_count() or 1))))
 

@@ -5,12 +5,12 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests imp
 from benchmarks import bootstrap
 
 
-def test_the_operator_leaves_alone_what_is_made_by_hand() -> None:
-    made = bootstrap.same_objects("here", "one", 1)
-    watched = [each for each in made if WATCHED.items() <= each["metadata"]["labels"].items()]
+def test_unwatched_objects_trigger_no_reconcile() -> None:
+    objects = bootstrap.same_objects("here", "one", 1)
+    watched = [each for each in objects if WATCHED.items() <= each["metadata"]["labels"].items()]
     assert [each["metadata"]["name"] for each in watched] == ["one-client"]
-    for each in made:
-        quiet = bootstrap.unwatched(each)
-        assert not WATCHED.keys() & quiet["metadata"]["labels"].keys()
-        assert quiet["metadata"]["name"] == each["metadata"]["name"]
-        assert quiet.get("spec") == each.get("spec")
+    for each in objects:
+        unwatched = bootstrap.unwatched(each)
+        assert not WATCHED.keys() & unwatched["metadata"]["labels"].keys()
+        assert unwatched["metadata"]["name"] == each["metadata"]["name"]
+        assert unwatched.get("spec") == each.get("spec")

@@ -11,7 +11,7 @@ SPACE = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.parametrize("highest", [0.003, 0.7, 1, 4.9, 5, 50, 99, 101, 400, 12345.6])
-def test_ticks_are_round_and_reach_the_highest(highest: float) -> None:
+def test_ticks_cover_the_highest_value(highest: float) -> None:
     found = chart.ticks(highest)
     assert found[0] == 0
     assert found[-2] < highest * 1.0001
@@ -19,16 +19,16 @@ def test_ticks_are_round_and_reach_the_highest(highest: float) -> None:
     assert 3 <= len(found) <= 7
 
 
-def test_no_ticks_without_values() -> None:
+def test_ticks_without_values_are_zero_and_one() -> None:
     assert chart.ticks(0) == [0, 1]
 
 
-def test_ticks_are_what_a_person_would_choose() -> None:
+def test_ticks_are_round_numbers() -> None:
     assert chart.ticks(50) == [0, 10, 20, 30, 40, 50]
     assert chart.ticks(3.2) == [0, 1, 2, 3, 4]
 
 
-def test_a_chart_has_titles_units_legend_and_every_point_inside() -> None:
+def test_chart_has_titles_units_legend_and_all_points_inside() -> None:
     curves = (
         Curve("measured", ((1, 2.0), (10, 9.0), (50, 44.0))),
         Curve("aim & end", ((0, 5), (50, 5)), dashed=True),

@@ -20,7 +20,7 @@ def _resource(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_settled_means_that_nothing_is_left_to_do() -> None:
+def test_running_cluster_without_progress_is_settled() -> None:
     assert clusters.is_settled(_resource())
     assert clusters.is_available(_resource())
 
@@ -35,32 +35,32 @@ def test_settled_means_that_nothing_is_left_to_do() -> None:
         {"conditions": [{"type": "Available", "status": "Unknown"}, {"type": "Progressing", "status": "False"}]},
     ],
 )
-def test_not_settled(changes: dict[str, Any]) -> None:
+def test_cluster_with_work_left_is_not_settled(changes: dict[str, Any]) -> None:
     assert not clusters.is_settled(_resource(**changes))
 
 
-def test_a_cluster_without_status_is_neither_available_nor_observed() -> None:
-    fresh = clusters.small("bench-x", "one")
-    fresh["metadata"]["generation"] = 1
-    assert not clusters.is_available(fresh)
-    assert not clusters.is_observed(fresh)
+def test_cluster_without_status_is_neither_available_nor_observed() -> None:
+    created = clusters.small("bench-x", "one")
+    created["metadata"]["generation"] = 1
+    assert not clusters.is_available(created)
+    assert not clusters.is_observed(created)
 
 
-def test_a_change_always_changes_the_spec_and_touches_nothing_else() -> None:
+def test_spec_change_alternates_deletion_storage() -> None:
     resource = _resource()
-    first = clusters.changed(resource)
+    first = clusters.with_changed_spec(resource)
     assert first["spec"] == {"deletion": {"storage": "Delete"}}
     resource["spec"] |= first["spec"]
-    assert clusters.changed(resource)["spec"] == {"deletion": {"storage": "Keep"}}
+    assert clusters.with_changed_spec(resource)["spec"] == {"deletion": {"storage": "Keep"}}
     assert first["metadata"] == {"namespace": "bench-x", "name": "one"}
 
 
-def test_a_touch_leaves_the_spec_alone() -> None:
-    touched = clusters.touched("bench-x", "one", "42")
-    assert "spec" not in touched
-    assert touched["metadata"]["annotations"] == {"etcdops.dev/bench": "42"}
+def test_annotation_does_not_change_the_spec() -> None:
+    annotated = clusters.annotated("bench-x", "one", "42")
+    assert "spec" not in annotated
+    assert annotated["metadata"]["annotations"] == {"etcdops.dev/bench": "42"}
 
 
-def test_only_what_no_measure_has_made_is_in_the_way() -> None:
+def test_clusters_outside_bench_namespaces_are_unrelated() -> None:
     found = [_resource(), {"metadata": {"namespace": "default", "name": "example"}}]
-    assert clusters.others(found) == ["default/example"]
+    assert clusters.unrelated(found) == ["default/example"]

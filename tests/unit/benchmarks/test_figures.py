@@ -6,25 +6,25 @@ from benchmarks import figures
 from benchmarks.figures import Cost, Idle, Membership, Stage, Upgrade, Writing
 
 
-def _idle(memory_mib: float, quiet_looks: float = 0) -> Idle:
-    """0.2 s of CPU in 40 s when it is really left alone, 0.3 s for a look."""
-    return Idle(300, 40, 0.2 + quiet_looks * 0.3, quiet_looks, 0.3, memory_mib, memory_mib + 50, 30)
+def _idle(memory_mib: float, quiet_reconciles: float = 0) -> Idle:
+    """0.2 s of CPU time in 40 s while idle, and 0.3 s for a reconcile."""
+    return Idle(300, 40, 0.2 + quiet_reconciles * 0.3, quiet_reconciles, 0.3, memory_mib, memory_mib + 50, 30)
 
 
 SEEN = [
     Stage(1, 3.0, _idle(100), (0.4, 0.5, 0.6)),
     Stage(10, 12.0, _idle(120)),
-    Stage(50, 50.0, _idle(180, quiet_looks=2), (0.6, 0.5, 1.5)),
+    Stage(50, 50.0, _idle(180, quiet_reconciles=2), (0.6, 0.5, 1.5)),
 ]
 
 
-def test_clusters_are_made_once_for_all_measures() -> None:
+def test_measures_share_their_clusters() -> None:
     assert figures.stages(figures.STAGES) == [1, 10, 50]
     assert figures.stages(["fifty_at_once"]) == [10, 50]
     assert figures.stages(["changed_among_settled"]) == [1, 50]
 
 
-def test_settled_reconcile() -> None:
+def test_settled_reconcile_has_ratios_of_stock_to_warm() -> None:
     found = figures.settled_reconcile(stock=Cost(1.5, 1.8, 200), warm=Cost(0.25, 0.3, 160))
     assert found["wall_ratio"] == pytest.approx(6)
     assert found["cpu_ratio"] == pytest.approx(6)
@@ -32,17 +32,17 @@ def test_settled_reconcile() -> None:
     assert {"stock_s", "warm_s", "stock_cpu_s", "warm_cpu_s", "stock_peak_mib", "warm_peak_mib"} < set(found)
 
 
-def test_at_once_is_compared_by_the_time_per_cluster() -> None:
+def test_fifty_at_once_compares_the_time_per_cluster() -> None:
     found = figures.growth(["fifty_at_once"], SEEN)["fifty_at_once"]
     assert found["per_cluster_s_10"] == pytest.approx(1.2)
     assert found["ratio"] == pytest.approx(1 / 1.2)
     assert found["s_1"] == pytest.approx(3)
 
 
-def test_idle() -> None:
+def test_idle_cpu_counts_each_reconcile_once() -> None:
     found = figures.growth(["idle"], SEEN)["idle"]
     assert found["cpu_percent_10"] == pytest.approx(0.5 + 1)
-    assert found["cpu_percent_50"] == pytest.approx(0.5 + 5)  # looks while it was left alone are not counted twice
+    assert found["cpu_percent_50"] == pytest.approx(0.5 + 5)  # reconciles during the idle period are not counted twice
     assert found["memory_mib_10"] == pytest.approx(120)
     assert found["peak_mib_1"] == pytest.approx(150)
     assert found["cpu_ratio"] == pytest.approx(5.5 / 1.5)
@@ -50,19 +50,19 @@ def test_idle() -> None:
     assert found["period_s"] == 300
 
 
-def test_a_change_is_judged_by_the_usual_and_by_the_worst() -> None:
+def test_spec_change_has_median_and_worst_ratios() -> None:
     found = figures.growth(["changed_among_settled"], SEEN)["changed_among_settled"]
     assert found["ratio"] == pytest.approx(0.6 / 0.5)
     assert found["worst_ratio"] == pytest.approx(1.5 / 0.6)
 
 
 @pytest.mark.parametrize("name", list(figures.STAGES))
-def test_each_measure_needs_no_more_than_its_own_stages(name: str) -> None:
+def test_measure_needs_only_its_own_stages(name: str) -> None:
     own = [stage for stage in SEEN if stage.clusters in figures.stages([name])]
     assert figures.growth([name], own)[name]
 
 
-def test_membership_is_measured_in_pods_and_gaps_by_the_worst() -> None:
+def test_membership_has_ratios_of_the_fastest_rounds_and_the_longest_gaps() -> None:
     seen = Membership(
         pod_by_hand_s=(2.5, 2.0),
         pod_s=(2.4, 2.6),
@@ -80,7 +80,7 @@ def test_membership_is_measured_in_pods_and_gaps_by_the_worst() -> None:
     assert found["follower_gap_by_hand_s"] == 0.15
 
 
-def test_an_upgrade_is_measured_in_pods_and_what_clients_see_by_the_worst() -> None:
+def test_upgrade_has_ratios_of_the_fastest_rounds_and_the_worst_client_effects() -> None:
     seen = Upgrade(
         pod_by_hand_s=(2.5, 2.0),
         follower_by_hand=(Writing(0.1, 1), Writing(0.2, 0)),

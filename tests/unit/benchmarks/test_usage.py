@@ -1,4 +1,4 @@
-"""Folders that look like cgroups stand in for real ones: which version a machine has can't be chosen."""
+"""The tests use directories with the layout of cgroup v1 and v2, because a machine has only one of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _v2(root: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [_v1, _v2])
-def test_cpu_and_working_set(tmp_path: Path, make: object) -> None:
+def test_cpu_time_and_working_set_are_read_from_both_cgroup_versions(tmp_path: Path, make: object) -> None:
     assert callable(make)
     make(tmp_path)
     group = usage.of_pod("node-2", UID, tmp_path)
@@ -42,13 +42,13 @@ def test_cpu_and_working_set(tmp_path: Path, make: object) -> None:
     assert group.memory_mib() == pytest.approx(200)
 
 
-def test_a_pod_that_is_not_here_is_said(tmp_path: Path) -> None:
+def test_missing_cgroup_is_an_error(tmp_path: Path) -> None:
     _v1(tmp_path)
-    with pytest.raises(SandboxError, match="no cgroup of pod nobody"):
-        usage.of_pod("node-2", "nobody", tmp_path)
+    with pytest.raises(SandboxError, match="No cgroup of pod missing"):
+        usage.of_pod("node-2", "missing", tmp_path)
 
 
-def test_memory_is_looked_at_until_the_block_ends(tmp_path: Path) -> None:
+def test_memory_is_sampled_until_the_block_ends(tmp_path: Path) -> None:
     _v1(tmp_path)
     group = usage.of_pod("node-2", UID, tmp_path)
     with usage.sampled(group, every=0.01) as samples:
@@ -56,7 +56,7 @@ def test_memory_is_looked_at_until_the_block_ends(tmp_path: Path) -> None:
         end = time.monotonic() + 5
         while max(samples) < 300 and time.monotonic() < end:
             time.sleep(0.01)
-    seen = len(samples)
+    taken = len(samples)
     assert max(samples) == pytest.approx(400)
     time.sleep(0.05)
-    assert len(samples) == seen
+    assert len(samples) == taken
