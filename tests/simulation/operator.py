@@ -131,6 +131,7 @@ class Operator:
     def _act(self, cluster: Cluster, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run an acting module: read from the members again, then act on the answers."""
         values = " ".join(str(value) for key, value in arguments.items() if key in ("state", "pod", "id", "version"))
+        self._unreachable = frozenset()  # a member that missed the first request answers the second
         self.before_effect(f"{name.removeprefix('etcdcluster_')} {values}")
         self._atomic, self.api.restarting = True, arguments["pod"] if name == "etcdcluster_restart" else ""
         try:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
-    acting,
     config,
     desired,
     joining,
@@ -20,6 +19,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     observe,
     planner,
     repair,
+    restart,
     rollout,
     scaling,
     upgrade,
@@ -238,7 +238,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "restarts while another member is down": (_restarts_while_another_is_down, "a rollout (restarts|never)"),
     "the leader is not restarted last": (_leader_first, "the leader is restarted last"),
     "leadership is not moved": (
-        _always(acting, "transferee", None),
+        _always(restart, "transferee", None),
         "leadership is moved before|a rollout (restarts|never)",
     ),
     "no snapshot before an upgrade": (
