@@ -63,7 +63,7 @@ class Warm:
     ) -> subprocess.CompletedProcess[str]:
         with self.start(*argv, env=env, cwd=cwd) as client:
             try:
-                out, err = client.communicate(stdin, timeout=60)
+                out, err = client.communicate(stdin, timeout=180)
             except subprocess.TimeoutExpired:
                 client.kill()
                 raise
