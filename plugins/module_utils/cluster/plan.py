@@ -45,11 +45,6 @@ class Phase(BasePhase):
     def warning(self) -> bool:
         return self in (Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED)
 
-    @property
-    def rolling(self) -> bool:
-        """Whether members restart one after the other."""
-        return self in (Phase.UPGRADING, Phase.RESTARTING)
-
 
 class Reason(BaseReason):
     # -- the first start
@@ -199,4 +194,3 @@ class Reason(BaseReason):
         "The StorageClass does not allow expansion, or Kubernetes refused it. The PVCs stay as they are.",
         "Set allowVolumeExpansion on the StorageClass, or move the data to a new EtcdCluster.",
     )
-    RENEWING_CERTIFICATES = "RenewingCertificates", "Certificates are missing or due and are issued.", ""

@@ -82,7 +82,7 @@ def _run(s: Situation) -> Plan:
 
 def _during_rollout(s: Situation, current: Plan) -> Plan:
     """A look that falls into an election does not end a rollout: it keeps its phase until the members are back."""
-    rolling = next((phase for phase in (Phase.UPGRADING, Phase.RESTARTING) if s.observed.memory.phase == phase), None)
+    rolling = rollout.phase_in_progress(s)
     return replace(current, phase=rolling) if rolling and current.phase is Phase.STARTING else current
 
 

@@ -54,7 +54,7 @@ def rollout(s: Situation, members: Membership) -> Plan | None:
         for slot in members.voters
         if slot.pod and not slot.pod.deleting and slot.pod.template_hash != wanted.template_hash
     ]
-    if not outdated and (s.target or not (_was_rolling(s) or _is_upgrading(s))):
+    if not outdated and (s.target or not (phase_in_progress(s) or _is_upgrading(s))):
         return None
     roll = _Rollout(s, members, outdated, _phase(s, outdated), _voters(members, outdated))
     if outdated and changed:
@@ -145,14 +145,15 @@ def _not_updated(roll: _Rollout) -> Plan | None:
 
 
 def _phase(s: Situation, outdated: list[MemberSlot]) -> Phase:
-    if not outdated and _was_rolling(s):
-        return Phase(s.observed.memory.phase)
+    if not outdated and (phase := phase_in_progress(s)):
+        return phase
     other = any(slot.version and slot.version != s.version for slot in outdated)
     return Phase.UPGRADING if _is_upgrading(s) or other else Phase.RESTARTING
 
 
-def _was_rolling(s: Situation) -> bool:
-    return s.observed.memory.phase in (Phase.UPGRADING, Phase.RESTARTING)
+def phase_in_progress(s: Situation) -> Phase | None:
+    """The phase of the rollout that the status reports; None when it reports another phase."""
+    return next((phase for phase in (Phase.UPGRADING, Phase.RESTARTING) if s.observed.memory.phase == phase), None)
 
 
 def _is_upgrading(s: Situation) -> bool:

@@ -36,8 +36,8 @@ def volume(name: str, source: Manifest, path: str, *, read_only: bool = False) -
     return Parts(mounts=(mount,), volumes=({"name": name, **source},))
 
 
-def secret(name: str, secret_name: str, path: str, *, optional: bool = False) -> Parts:
-    source = {"secretName": secret_name, "defaultMode": 0o440} | ({"optional": True} if optional else {})
+def secret(name: str, secret_name: str, path: str) -> Parts:
+    source = {"secretName": secret_name, "defaultMode": 0o440}
     return volume(name, {"secret": source}, path, read_only=True)
 
 
