@@ -100,14 +100,20 @@ def check(
 
 def _is_due(secret: Manifest, authority: Manifest | None, names: tuple[str, ...], now: datetime) -> bool:
     noted = secret["metadata"].get("annotations") or {}
-    renew_at = noted.get(RENEW_AT)
     return (
         any(field not in secret.get("data", {}) for field in _FIELDS)
-        or renew_at is None
-        or datetime.strptime(renew_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) <= now
+        or _renewal(noted.get(RENEW_AT, "")) <= now
         or noted.get(NAMES) != names_hash(names)
         or (authority is not None and secret["data"]["ca.crt"] != authority["data"]["tls.crt"])
     )
+
+
+def _renewal(noted: str) -> datetime:
+    """When a certificate is to be renewed: at once, if nobody can tell."""
+    try:
+        return datetime.fromisoformat(noted).astimezone(UTC)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _problem(name: str, secret: Manifest | None) -> str:

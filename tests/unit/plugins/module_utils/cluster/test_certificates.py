@@ -40,6 +40,15 @@ def test_certificates_are_due_after_sixty_days() -> None:
     assert set(due) == {"e-server-tls", "e-peer-tls", "e-client-tls", "e-operator-tls"}
 
 
+@pytest.mark.parametrize("noted", ["", "soon", "2026-13-01T00:00:00Z"])
+def test_renewal_date_that_cannot_be_read_makes_a_certificate_due(noted: str) -> None:
+    found = _all()
+    secret = found["e-peer-tls"]
+    assert secret
+    secret["metadata"]["annotations"][certificates.RENEW_AT] = noted
+    assert certificates.check(CLUSTER, found, NOW, DOMAIN).due == ("e-peer-tls",)
+
+
 def test_missing_secret_is_found() -> None:
     found = _all() | {"e-peer-tls": None}
     assert certificates.check(CLUSTER, found, NOW, DOMAIN).missing == ("e-peer-tls",)
