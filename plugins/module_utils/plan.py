@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+from .kube.events import Event
 from .kube.manifest import Manifest
 
 # Seconds until the next reconcile. Readiness arrives as an event (playbooks/etcdcluster_nudge.yml), so a settled object
@@ -93,6 +94,14 @@ class Plan:
             "requeue": f"{self.requeue}s",
             "finalized": self.finalized,
         }
+
+
+def transition(plan: Plan, before: Mapping[str, Any]) -> list[Event]:
+    """An event, if the phase or its reason is another than in the status before."""
+    known = {each["reason"] for each in before.get("conditions", [])}
+    if plan.reason.quiet or (before.get("phase") == plan.phase and plan.reason in known):
+        return []
+    return [Event("Warning" if plan.reason.warning else "Normal", str(plan.reason), plan.message)]
 
 
 def spread(seconds: int, uid: str) -> int:

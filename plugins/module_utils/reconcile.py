@@ -13,7 +13,7 @@ from .kube.errors import KubeError
 from .kube.events import Event
 from .kube.manifest import Manifest
 from .kube.reporting import report
-from .plan import Plan, spread
+from .plan import Plan, spread, transition
 
 # Documented in plugins/doc_fragments/kube.py.
 OPTIONS: dict[str, Any] = {
@@ -37,11 +37,7 @@ S = TypeVar("S")
 
 
 def _transition(_: Any, plan: Plan, before: Status) -> list[Event]:
-    """An event, if the phase or its reason is another than before."""
-    known = {each["reason"] for each in before.get("conditions", [])}
-    if plan.reason.quiet or (before.get("phase") == plan.phase and plan.reason in known):
-        return []
-    return [Event("Warning" if plan.reason.warning else "Normal", str(plan.reason), plan.message)]
+    return transition(plan, before)
 
 
 def _valid(_api: Kube, _observed: Any, plan: Plan) -> Plan:

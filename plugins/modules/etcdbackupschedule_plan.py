@@ -58,7 +58,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule import planner
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.observe import observe
 
-KIND = Kind("EtcdBackupSchedule", parse, observe, planner.plan, planner.status, gone=planner.gone)
+KIND = Kind("EtcdBackupSchedule", parse, observe, planner.plan, planner.status, planner.gone, events=planner.events)
 
 
 def main() -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from ..api.backup import DUE, SCHEDULE_LABEL, SCHEDULE_UID, manifest
 from ..api.schedule import Schedule, ScheduleError, runs_after
 from ..kube.conditions import conditions, time_text
+from ..kube.events import Event
 from ..kube.manifest import Manifest
-from ..plan import SETTLED, Plan
+from ..plan import SETTLED, Plan, transition
 from .plan import Observation, Phase, PruneBackups, Reason, StartBackup
 from .retention import Kept, to_delete
 
@@ -50,7 +51,7 @@ def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begin
     missed = sum(schedule.tick(earlier) not in made for earlier in ready[:-1])
     noted = {"lastScheduleTime": time_text(run), "nextRunTime": time_text(begins)}
     active = [each for each in observed.backups if not each.done and not each.deleting and each.due != run]
-    skipped = f" {missed} earlier runs were missed." if missed else ""
+    skipped = f" {missed} earlier {'run was' if missed == 1 else 'runs were'} missed." if missed else ""
     if active and schedule.concurrency == "Forbid":
         message = f"Skipped the run of {time_text(run)}: {active[0].name} is not finished.{skipped}"
         return Plan(Phase.ACTIVE, Reason.RUN_SKIPPED, message, record=noted)
@@ -124,6 +125,12 @@ def status(schedule: Schedule, observed: Observation, done: Plan, before: dict[s
         **done.record,
         "conditions": conditions(said, schedule.generation, before.get("conditions", []), observed.now),
     }
+
+
+def events(_: Schedule, planned: Plan, before: dict[str, Any]) -> list[Event]:
+    """Each run has its event, also one that is started instead of the run before."""
+    another = planned.record.get("lastBackup", before.get("lastBackup")) != before.get("lastBackup")
+    return transition(planned, {} if another else before)
 
 
 def gone(name: str) -> Plan:

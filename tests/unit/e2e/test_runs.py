@@ -22,6 +22,12 @@ def test_missing_and_double_runs_are_found(times: list[str], missed: dict[str, i
     assert runs.violations([f"often-20261116-{time}" for time in times], "often", 30, missed) == said
 
 
+def test_a_run_that_was_skipped_is_not_missing() -> None:
+    names = ["often-20261116-030000", "often-20261116-030130"]
+    assert runs.violations(names, "often", 30, {}, {1794798030, 1794798060}) == []
+    assert runs.violations(names, "often", 30, {}, {1794798030}) == ["none between 1794798000 and 1794798090"]
+
+
 def test_damaged_copies_differ_from_the_original() -> None:
     good = bytes(range(256)) * 100
     copies = damage.copies(good)

@@ -15,7 +15,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.plan import 
     Reason,
     StartBackup,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.planner import plan, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.planner import events, plan, status
 
 CREATED = datetime(2026, 11, 16, 10, 30, tzinfo=UTC)
 HOURLY = Schedule("hourly", "ns", "uid-1", 1, CREATED, "example", "0 * * * *", template=(("cluster", "example"),))
@@ -126,7 +126,18 @@ def test_run_started_before_a_crash_does_not_count_as_missed() -> None:
     seen = Observation(one, (Made("hourly-20261116-120000", noon, "Succeeded"),))
     patient = replace(HOURLY, deadline=timedelta(hours=2))
     assert plan(patient, seen, before).message == "Starting hourly-20261116-130000."
-    assert "1 earlier runs were missed" in plan(patient, Observation(one), before).message
+    assert "1 earlier run was missed" in plan(patient, Observation(one), before).message
+
+
+def test_run_that_takes_the_place_of_an_unstarted_one_is_an_event_of_its_own() -> None:
+    noon, one = (datetime(2026, 11, 16, hour, tzinfo=UTC) for hour in (12, 13))
+    patient = replace(HOURLY, deadline=timedelta(hours=2))
+    first = plan(patient, Observation(noon), {})
+    before = status(patient, Observation(noon), first, {})  # then the operator was killed
+    again = plan(patient, Observation(noon), before)
+    assert events(patient, again, before) == []
+    (event,) = events(patient, plan(patient, Observation(one), before), before)
+    assert event.message == "Starting hourly-20261116-130000. 1 earlier run was missed."
 
 
 def test_run_that_ends_while_suspended_is_pruned_soon() -> None:
