@@ -36,7 +36,7 @@ from sandbox.run import wait_for
 from . import background
 
 STREAMS = 3  # concurrent, each with its own connection
-_EVERY = 0.05  # seconds between two writes of a stream
+_EVERY = 0.1  # seconds between two writes of a stream
 _AFTER_FAILURE = 0.02
 _TIMEOUT = 0.5  # short: a client that waits for a dead member does not use the others
 _NEW_CONNECTION = 20  # writes; a Service chooses a member for a connection, not for a request
