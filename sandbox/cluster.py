@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +37,10 @@ class Record:
     archives: list[str]  # the images that are loaded into a node when it is powered on
 
     def save(self) -> None:
-        (layout.STATE / "record.json").write_text(json.dumps(asdict(self)))
+        """At once, because others may be reading it."""
+        new = layout.STATE / f"record.{os.getpid()}"
+        new.write_text(json.dumps(asdict(self)))
+        new.replace(layout.STATE / "record.json")
 
 
 def record(state: Path = layout.STATE) -> Record | None:
@@ -158,9 +162,10 @@ def load(node: Host, archives: list[str]) -> None:
 
 def load_everywhere(archive: Path) -> None:
     """Import an image into every running node, and record it for nodes that are powered on later."""
-    there = existing()
-    archives = [path for path in there.archives if path != str(archive)]
-    Record(there.nodes, there.sysctls, [*archives, str(archive)]).save()
+    with locked(layout.lock()):
+        there = existing()
+        archives = [path for path in there.archives if path != str(archive)]
+        Record(there.nodes, there.sysctls, [*archives, str(archive)]).save()
     running = [node for node in layout.nodes(there.nodes) if host.find(node.name)]
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda node: load(node, [str(archive)]), running))

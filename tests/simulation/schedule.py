@@ -16,6 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse as parse_version
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import refusal
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.quantity import parse
 
 from .etcd import Etcd, ViolationError
@@ -183,6 +184,9 @@ class World:
             self._change(size=3)
             return True
         running = [process.version for process in self.kubernetes.etcd.connected]
+        if last.reason is Reason.UPGRADE_BLOCKED:
+            possible = len(set(running)) == 1 and not refusal(running, self.cluster.version)
+            self.invariants.check(not possible, "a target that can be reached is not blocked", last)
         if last.reason is Reason.ROLLOUT_STOPPED and (self._roll_back_spec() or self._delete_stopped_pods()):
             return True
         if not running and self.operator.status.get("clusterID"):  # back to the previous version

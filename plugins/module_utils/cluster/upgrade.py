@@ -52,7 +52,9 @@ def prepare(s: Situation, members: Membership) -> Plan | None:
         return _refused(f"Version {s.target} refused: {why}")
     upgrade = in_progress(s)
     if upgrade and upgrade.source != s.version:  # members are moving: only the target is corrected, or taken back
-        return _redirect(s, members, upgrade)
+        if not _is_reached(s, members):
+            return _redirect(s, members, upgrade)
+        upgrade = None  # they have arrived, and the next upgrade begins
     if members.learners or (members.undependable and not members.unmanaged_voters):
         return None
     if s.in_memory and members.votes < 2:
@@ -182,6 +184,13 @@ def _announcement(s: Situation, upgrade: Upgrade) -> str:
     if not s.cluster.upgrade.snapshot:
         return f"{told} No snapshot was taken: spec.upgrade.snapshot.mode is Skip."
     return f"{told} The snapshot before it is EtcdBackup {upgrade.snapshot}."
+
+
+def _is_reached(s: Situation, members: Membership) -> bool:
+    """Whether every member runs the version that was released, and etcd has agreed on it."""
+    agreed = members.cluster_version
+    here = all(slot.version == s.version for slot in members.voters) and not members.unmanaged_voters
+    return here and bool(agreed) and parse(agreed).minor == parse(s.version).minor
 
 
 def finish(s: Situation, members: Membership, settled: Plan) -> Plan:

@@ -153,6 +153,17 @@ def test_another_minor_version_waits_until_the_upgrade_in_progress_is_complete()
     assert action_of(planned(NEXT, observed), RestartMember).pod.name == "e-2"  # towards what was released
 
 
+def test_upgrade_whose_target_was_edited_when_its_last_member_moved_is_complete() -> None:
+    """Every member runs 3.6.17, but nobody recorded it before the target became 3.7.3."""
+    moved = upgraded(replace(NEW, version="3.6.17"), Upgrade("3.5.35", "3.6.17", NOW - timedelta(hours=1)))
+    upgrade = recall(planned(NEXT, moved).record).upgrade
+    assert upgrade
+    assert (upgrade.source, upgrade.to, upgrade.started, upgrade.in_progress) == ("3.6.17", "3.7.3", NOW, True)
+
+    blocked = planned(NEXT, with_versions(moved, ["3.6.17"] * 3, "3.5"))  # etcd has not agreed on it yet
+    assert blocked.reason is Reason.UPGRADE_BLOCKED
+
+
 def test_target_can_be_corrected_without_quorum() -> None:
     observed = released("3.6.99", Upgrade("3.5.35", "3.6.99", NOW, "e-before"))
     pods = tuple(replace(pod, problem="ImagePullBackOff", version="3.6.99") for pod in observed.pods)
