@@ -65,7 +65,7 @@ class Kind(Generic[D, S]):
 
 
 def reconcile(kind: Kind[D, S], namespace: str, name: str, *, write: bool) -> tuple[bool, Plan]:
-    """Observe one object, plan and report; tells whether there was news, and the plan."""
+    """Observe one object, plan and report; tells whether the status changed, and the plan."""
     api = connect()
     resource = api.get(kind.name, namespace, name)
     if resource is None:  # deleted in the meantime
@@ -94,4 +94,5 @@ def run(kind: Kind[D, S]) -> None:
         changed, plan = reconcile(kind, module.params["namespace"], module.params["name"], write=not module.check_mode)
     except KubeError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=changed, **plan.as_result())
+    # Changed also when an action remains: that notifies the role's handlers without a condition to evaluate.
+    module.exit_json(changed=changed or plan.action is not None or plan.finalized, **plan.as_result())

@@ -233,6 +233,8 @@ def test_module_returns_the_plan(script: Script, namespace: Namespace) -> None:
     }
     assert result["action"]["name"] == "start_job"
     assert result["action"]["objects"][0]["metadata"]["name"] == "late"
+    assert succeed(_module(script.kind), **arguments)["changed"] is True  # the action remains
+    script.plan = RUNNING
     assert succeed(_module(script.kind), **arguments)["changed"] is False
 
 
