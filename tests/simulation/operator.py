@@ -145,6 +145,8 @@ class Operator:
                         restart.restart_member(
                             live, restart.Restart(arguments["pod"], arguments["uid"], transferee, objects)
                         )
+                    case "etcdcluster_delete_claims":
+                        acting.delete_claims(live, arguments["claims"])
                     case "etcdcluster_downgrade":
                         acting.set_downgrade(live, arguments["version"])
         except EtcdError as error:

@@ -5,7 +5,7 @@ That etcd, or we, refuse an effect at this moment is no failure: the next reconc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +15,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ..api.cluster import Cluster, parse
 from ..etcd import maintenance
 from ..etcd.connection import Connection
-from ..etcd.errors import EtcdError
+from ..etcd.errors import FAILED_PRECONDITION, UNAVAILABLE, EtcdError
 from ..etcd.membership import Wanted
 from ..etcd.reconfigure import Outcome, reconfigure
 from ..etcd.view import ClusterView, look
-from ..kube.client import Kube, connect
+from ..kube.client import Asked, Kube, connect
+from ..kube.effects import delete_refs
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from . import members
@@ -89,12 +90,33 @@ def change_member(
     number = int(member_id, 16) if member_id else None
     match state:
         case "learner":
+            _require_vacant(live, [pod or ""])
             wanted = Wanted("present", peer_urls=(live.cluster.peer_url(pod or ""),))
         case "voter":
             wanted = Wanted("promoted", id=number)
         case _:
             wanted = Wanted("absent", id=number)
     return reconfigure(live.connection, live.view, wanted, dry_run=dry_run)
+
+
+def delete_claims(live: Live, refs: Sequence[Mapping[str, str]], *, dry_run: bool = False) -> list[str]:
+    """Delete PVCs, each only if it has this uid, and none if a member that has started may use one of them."""
+    if not live.view.quorum:
+        raise EtcdError(UNAVAILABLE, "the cluster has no quorum, so no PVC is deleted")
+    _require_vacant(live, [ref["name"].removeprefix("data-") for ref in refs])
+    return delete_refs(live.api, Asked("PersistentVolumeClaim", live.cluster.namespace), refs, dry_run=dry_run)
+
+
+def _require_vacant(live: Live, pods: Collection[str]) -> None:
+    """EtcdError when one of these pods has a member that has started, for example one that another operator added."""
+    for pod in pods:
+        url = live.cluster.peer_url(pod)
+        for member in (one.member for one in live.view.members if url in one.member.peer_urls):
+            if not member.is_learner or member.name:
+                role = "learner" if member.is_learner else "voter"
+                raise EtcdError(
+                    FAILED_PRECONDITION, f"{pod} is in use: member {member.id:x} is a {role} that has started"
+                )
 
 
 def set_downgrade(live: Live, version: str, *, dry_run: bool = False) -> bool:

@@ -111,6 +111,45 @@ def test_learner_is_added_once_and_removed(three_live: Live) -> None:
     assert url not in _members(three_live)
 
 
+def test_slot_of_a_member_that_has_started_gets_no_learner(three_live: Live) -> None:
+    with _reached(three_live) as live, pytest.raises(EtcdError, match="e-1 is in use: member .* is a voter"):
+        change_member(live, "learner", "e-1")
+
+
+def _claim(live: Live, number: int) -> dict[str, str] | None:
+    """Name and uid of a PVC; None when it is gone or being deleted."""
+    found = live.kube.get("PersistentVolumeClaim", live.namespace, f"data-e-{number}")
+    if found is None or "deletionTimestamp" in found["metadata"]:
+        return None
+    return {key: found["metadata"][key] for key in ("name", "uid")}
+
+
+def test_pvc_is_deleted_only_while_no_member_that_has_started_belongs_to_it(three_live: Live) -> None:
+    for number in (1, 5):
+        three_live.claim(number)
+    voter, free = _claim(three_live, 1), _claim(three_live, 5)
+    assert voter
+    assert free
+    with _reached(three_live) as live:
+        with pytest.raises(EtcdError, match="e-1 is in use"):
+            acting.delete_claims(live, [free, voter])
+        assert (_claim(three_live, 1), _claim(three_live, 5)) == (voter, free)
+        assert acting.delete_claims(live, [{**free, "uid": "of-a-former-pvc"}]) == []
+        assert acting.delete_claims(live, [free]) == ["data-e-5"]
+    assert _claim(three_live, 5) is None
+
+
+def test_no_pvc_is_deleted_without_quorum(three_live: Live) -> None:
+    three_live.claim(5)
+    free = _claim(three_live, 5)
+    assert free
+    for member in three_live.etcds.members[1:]:
+        member.kill()
+    with _reached(three_live) as live, pytest.raises(EtcdError, match="no quorum"):
+        acting.delete_claims(live, [free])
+    assert _claim(three_live, 5)
+
+
 def test_leader_moves_leadership_before_it_restarts(three_live: Live) -> None:
     number = three_live.leader
     other = (number + 1) % 3
