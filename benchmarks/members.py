@@ -77,6 +77,6 @@ def delete_pod(members: Members, *, with_claim: bool = False, leader: bool = Fal
     started = time.monotonic()
     if with_claim:
         members.kube.delete("PersistentVolumeClaim", members.where, f"data-{name}")
-    members.kube.delete("Pod", members.where, name, uid)
+    members.kube.delete("Pod", members.where, name, {"uid": uid})
     wait_for(f"pod {name} to be replaced", lambda: members.are_healthy(3, deleted_uid=uid), timeout=TIMEOUT, every=0.05)
     return time.monotonic() - started

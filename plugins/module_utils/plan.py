@@ -68,10 +68,14 @@ class Action:
 
 @dataclass(frozen=True)
 class Ref:
-    """An object by name and uid: the precondition of an effect on exactly this object."""
+    """An object by name and uid: the precondition of an effect on exactly this object.
+
+    With `version`, its resourceVersion, also the precondition that nothing about it has changed.
+    """
 
     name: str
     uid: str
+    version: str = ""
 
 
 @dataclass(frozen=True)

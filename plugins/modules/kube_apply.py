@@ -10,6 +10,9 @@ short_description: Apply Kubernetes objects in order
 description:
   - Applies objects by server-side apply, one after the other, as the field manager C(etcdops).
   - Knows only the kinds that an etcd cluster consists of, and so needs no discovery.
+  - An object with C(metadata.uid) is applied only if it is still the one with that uid, and with the same
+    C(metadata.generation) or, where it has none, C(metadata.resourceVersion). With an empty uid it is created, if there
+    is none. If it has changed, that is not a failure. RV(refused) says so, and nothing after it is applied.
 author: The etcdops authors
 options:
   objects:
@@ -40,7 +43,11 @@ applied:
   description: The objects that were applied, as Kind/name.
   type: list
   elements: str
-  returned: always
+  returned: success
+refused:
+  description: Why not all objects were applied; empty when they were.
+  type: str
+  returned: success
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -58,20 +65,12 @@ def main() -> None:
         supports_check_mode=True,
     )
     objects, create_only, dry_run = module.params["objects"], module.params["create_only"], module.check_mode
-    applied: list[str] = []
-    changed = False
+    make = effects.create_all if create_only else effects.apply_all
     try:
-        api = connect()
-        existing = [None] * len(objects) if create_only else effects.existing(api, objects)
-        for manifest, before in zip(objects, existing, strict=True):
-            if create_only:
-                changed |= api.create(manifest, dry_run=dry_run) is not None
-            else:
-                changed |= effects.apply_object(api, manifest, before, dry_run=dry_run)
-            applied.append(f"{manifest['kind']}/{manifest['metadata']['name']}")
+        done = make(connect(), objects, dry_run=dry_run)
     except KubeError as error:
-        module.fail_json(msg=str(error), applied=applied)
-    module.exit_json(changed=changed, applied=applied)
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=done.changed, applied=done.names, refused=done.refused)
 
 
 if __name__ == "__main__":

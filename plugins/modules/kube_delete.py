@@ -40,6 +40,10 @@ options:
         description: The uid that it must still have.
         type: str
         required: true
+      version:
+        description: The resourceVersion that it must still have, if nothing about it may have changed.
+        type: str
+        default: ""
   selector:
     description: A label selector; all objects that match are deleted.
     type: str
@@ -97,7 +101,11 @@ _KINDS = [
     "Service",
     "StatefulSet",
 ]
-_REF = {"name": {"type": "str", "required": True}, "uid": {"type": "str", "required": True}}
+_REF = {
+    "name": {"type": "str", "required": True},
+    "uid": {"type": "str", "required": True},
+    "version": {"type": "str", "default": ""},
+}
 
 
 def main() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import TEMPLATE_HASH, UID_LABEL
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Asked
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest, Manifests
 
 from .etcd import read as read_file
@@ -24,9 +25,12 @@ class Api:
     kubernetes: Kubernetes
     invariants: Invariants
     before_effect: Callable[[str], None]  # other moves happen, or the operator crashes
-    status: dict[str, Any] = field(default_factory=dict)
     events: int = 0
     restarting: str = ""  # the pod that is deleted right after its configuration is applied
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.kubernetes.status
 
     # -- reading
 
@@ -68,8 +72,12 @@ class Api:
         if kind == "Event":
             self.events += 1
             return manifest
-        self.before_effect(f"create {kind}/{name}")
-        assert kind == "EtcdBackup", kind
+        self.before_effect(f"create {kind}/{name} {_summary(manifest)}".rstrip())
+        if kind != "EtcdBackup":
+            if f"{kind}/{name}" in self.kubernetes.objects:
+                return None
+            self._store(manifest)
+            return manifest
         if name in self.kubernetes.backups:
             return None
         created = {"creationTimestamp": moment(self.kubernetes.now).isoformat(), "uid": f"uid-of-{name}"}
@@ -85,19 +93,32 @@ class Api:
             if claim := self.kubernetes.claims.get(name):
                 claim.requested = manifest["spec"]["resources"]["requests"]["storage"]
             return manifest
-        self.invariants.before_apply(self.kubernetes.cluster, manifest, self.status)
-        self.kubernetes.objects[f"{kind}/{name}"] = self.kubernetes.with_uid(manifest)
-        self.invariants.after_apply(manifest, self.status, self.restarting)
+        live, version = self.kubernetes.objects.get(f"{kind}/{name}"), manifest["metadata"].get("resourceVersion")
+        if version and (live is None or live["metadata"]["resourceVersion"] != version):
+            raise KubeError(409, "the object has been modified")
+        self._store(manifest)
         return manifest
+
+    def take_ownership(self, manifest: Manifest) -> Manifest:
+        return manifest
+
+    def _store(self, manifest: Manifest) -> None:
+        self.invariants.before_apply(self.kubernetes.cluster, manifest, self.status)
+        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+        self.kubernetes.objects[name] = self.kubernetes.with_uid(manifest)
+        self.invariants.after_apply(manifest, self.status, self.restarting)
 
     def patch_status(self, _kind: str, _namespace: str, _name: str, status: Manifest) -> None:
         self.before_effect(f"status {status['phase']}: {status['message']}")
-        self.status = {key: value for key, value in (self.status | status).items() if value is not None}
+        merged = self.status | status
+        self.kubernetes.status = {key: value for key, value in merged.items() if value is not None}
 
-    def delete(self, kind: str, _namespace: str, name: str, uid: str | None = None, how: str = "") -> bool:
+    def delete(
+        self, kind: str, _namespace: str, name: str, same: Mapping[str, str] | None = None, how: str = ""
+    ) -> bool:
         self.before_effect(f"delete {kind}/{name} {how}".rstrip())
         live = self.get(kind, None, name)
-        if live is None or (uid and live["metadata"].get("uid") != uid):
+        if live is None or any(live["metadata"].get(key) != value for key, value in (same or {}).items()):
             return False
         model = self.kubernetes
         match kind:
@@ -172,6 +193,7 @@ def pod_manifest(pod: Pod) -> Manifest:
             "namespace": "default",
             "name": pod.name,
             "uid": pod.uid,
+            "resourceVersion": _version(pod),
             "creationTimestamp": moment(pod.created).isoformat(),
             "annotations": {TEMPLATE_HASH: pod.template_hash},
             **({} if pod.deleting is None else {"deletionTimestamp": moment(pod.deleting).isoformat()}),
@@ -182,6 +204,12 @@ def pod_manifest(pod: Pod) -> Manifest:
             "containerStatuses": [container] if pod.started or pod.version in MISSING_IMAGES else [],
         },
     }
+
+
+def _version(pod: Pod) -> str:
+    """Another one whenever the status of the pod changes."""
+    member = pod.process.data.member if pod.process else ""
+    return f"{pod.node} {pod.started} {pod.restarts} {pod.exit_code} {pod.deleting} {member}"
 
 
 def claim_manifest(claim: Claim) -> Manifest:

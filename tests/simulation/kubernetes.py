@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from random import Random
+from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name
@@ -78,6 +79,7 @@ class Kubernetes:
     claims: dict[str, Claim] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     backups: dict[str, Manifest] = field(default_factory=dict)
+    status: dict[str, Any] = field(default_factory=dict)  # of the EtcdCluster
     backups_fail: bool = False
     expandable: bool = True
     _uids: int = 0
@@ -227,11 +229,11 @@ class Kubernetes:
             )
 
     def with_uid(self, manifest: Manifest) -> Manifest:
-        """The applied object with its current UID, or a new one."""
+        """The applied object with its current UID, or a new one, and a new resourceVersion."""
         live = self.objects.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
         self._uids += 1
         uid = live["metadata"]["uid"] if live else f"object-{self._uids}"
-        return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+        return {**manifest, "metadata": {**manifest["metadata"], "uid": uid, "resourceVersion": str(self._uids)}}
 
     # -- moves of other actors
 

@@ -16,6 +16,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation imp
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import conditions, effects
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Asked, Kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import ChangedError
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 from ansible_collections.etcdops.etcd.plugins.modules import etcdcluster_plan
 
@@ -37,6 +38,7 @@ class Operator:
     before_effect: Callable[[str], None]  # other moves happen, or the operator crashes
     api: Api = field(init=False)
     last: Plan | None = None
+    interrupted: bool = False  # another operator acted during this reconcile
     refused: bool = False
     phases: set[tuple[str, str]] = field(default_factory=set)  # transitions that were reported
     _unreachable: frozenset[str] = frozenset()
@@ -52,7 +54,7 @@ class Operator:
 
     def run(self, cluster: Cluster, unreachable: frozenset[str] = frozenset()) -> bool:
         """Run one reconcile; whether it had nothing to do and nothing to report."""
-        self._unreachable, self.refused = unreachable, False
+        self._unreachable, self.refused, self.interrupted = unreachable, False, False
         before, events = self.status, self.api.events
         try:
             with self._in_model():
@@ -63,6 +65,8 @@ class Operator:
         except CrashError:
             return False
         assert self._seen
+        if self.interrupted:  # what it saw is not what there is
+            return False
         quiet = not changed and events == self.api.events and plan.action is None
         if plan.action is None and not quiet:
             self._check_idempotent(self._seen)
@@ -116,12 +120,8 @@ class Operator:
     def _module(self, cluster: Cluster, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         api = cast(Kube, self.api)
         if name == "kube_apply":
-            for manifest in arguments["objects"]:
-                if arguments.get("create_only"):
-                    api.create(manifest)
-                else:
-                    api.apply(manifest)
-            return {}
+            make = effects.create_all if arguments.get("create_only") else effects.apply_all
+            return self._refused(make(api, arguments["objects"]).refused)
         if name == "kube_delete":
             how: effects.How = "force" if arguments.get("force") else "orphan" if arguments.get("orphan") else ""
             effects.delete_refs(api, Asked(arguments["kind"], cluster.namespace), arguments["objects"], how)
@@ -145,14 +145,18 @@ class Operator:
                         restart.restart_member(
                             live, restart.Restart(arguments["pod"], arguments["uid"], transferee, objects)
                         )
-                    case "etcdcluster_delete_claims":
-                        acting.delete_claims(live, arguments["claims"])
+                    case "etcdcluster_vacate":
+                        acting.vacate(live, arguments["claims"], arguments["pods"])
                     case "etcdcluster_downgrade":
                         acting.set_downgrade(live, arguments["version"])
-        except EtcdError as error:
-            self.invariants.say(f"  refused: {error}")
-            self.refused = True
-            return {"refused": str(error)}
+        except (ChangedError, EtcdError) as error:
+            return self._refused(str(error))
         finally:
             self._atomic, self.api.restarting = False, ""
-        return {"refused": ""}
+        return self._refused("")
+
+    def _refused(self, why: str) -> dict[str, Any]:
+        if why:
+            self.invariants.say(f"  refused: {why}")
+            self.refused = True
+        return {"refused": why}

@@ -30,6 +30,7 @@ _ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "e
 _VERSIONS = {"3.5.20": 1, "3.5.35": 3, "3.6.16": 5, "3.6.17": 3, "3.6.99": 1, "3.7.3": 5, "3.7.99": 1}
 _IN_PROGRESS = (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING, Phase.SCALING, Phase.REPAIRING)
 _NEEDS_USER = (Reason.VERSION_REFUSED, Reason.UPGRADE_BLOCKED, Reason.ROLLOUT_STOPPED, Reason.CANNOT_RESTART)
+_TWO_OPERATORS = 0.3  # share of schedules
 _ROUNDS = 150  # within which a cluster must converge after the last fault
 
 
@@ -41,6 +42,7 @@ class World:
     invariants: Invariants
     faults: Faults
     operator: Operator = field(init=False)
+    second: Operator | None = None  # in some schedules another operator serves the same namespace
     faults_ended: bool = False
     specs: list[Cluster] = field(default_factory=list)  # all specs so far
 
@@ -60,6 +62,8 @@ class World:
         world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say))
         world.specs.append(cluster)
         world.operator = Operator(kubernetes, invariants, world._before_effect)
+        if random.random() < _TWO_OPERATORS:
+            world.second = Operator(kubernetes, invariants, world._before_other_effect)
         return world
 
     def run(self, steps: int) -> None:
@@ -105,7 +109,27 @@ class World:
             if self.random.random() < 0.07:
                 self.invariants.say(f"the operator crashes before: {what}")
                 raise CrashError
+            if self.second and self.random.random() < 0.1:
+                self._pause(self.second)
         self.invariants.say(what)
+
+    def _before_other_effect(self, what: str) -> None:
+        """The second operator acts while the first one pauses, and may be killed too."""
+        if self.random.random() < 0.3:
+            self._move(self.random.randint(1, 4))
+        if self.random.random() < 0.07:
+            raise CrashError
+        self.invariants.say(f"second operator: {what}")
+
+    def _pause(self, other: Operator) -> None:
+        """The operator stops in the middle of its work for as long as the other one needs for some reconciles."""
+        self.invariants.say("the operator pauses")
+        for _ in range(self.random.randint(1, 12)):
+            other.run(self.cluster)
+            self._move(self.random.randint(0, 8))
+            self.kubernetes.now += self.random.choice((0, 1, 2, 6))
+        self.operator.interrupted = True
+        self.invariants.say("the operator goes on")
 
     def _edit(self) -> None:
         """Change the spec at any time, including changes that admission rejects, because it may not be installed."""

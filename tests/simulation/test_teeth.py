@@ -262,6 +262,10 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "the PVC template is changed in place": (_claim_template_in_place, "volumeClaimTemplates are not changed in place"),
     "no member restarts": (_always(rollout, "rollout", None), "the cluster converges, except for .*settings"),
     "PVCs do not grow": (_always(volumes, "expand", None), "the cluster converges, except for .*capacity"),
+    "objects are overwritten whatever they are by now": (
+        lambda patch: patch.setattr(desired, "conditional", lambda wanted, _: wanted),
+        "initial-cluster-state `new` only before the first quorum|a pod is removed only after its member",
+    ),
     "PVCs are left over": (
         lambda patch: _leftover_claims(patch, lambda *_, **__: ()),
         "the cluster converges, except for claims",

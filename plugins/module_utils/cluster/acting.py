@@ -21,7 +21,7 @@ from ..etcd.reconfigure import Outcome, reconfigure
 from ..etcd.view import ClusterView, look
 from ..kube.client import Asked, Kube, connect
 from ..kube.effects import delete_refs
-from ..kube.errors import KubeError
+from ..kube.errors import ChangedError, KubeError
 from ..kube.manifest import Manifest
 from . import members
 
@@ -47,10 +47,10 @@ def run(module: AnsibleModule, act: Callable[[Live], bool]) -> None:
     try:
         with reach(connect(), module.params["namespace"], module.params["name"]) as live:
             changed = act(live)
+    except (ChangedError, EtcdError) as error:
+        module.exit_json(changed=False, refused=str(error))
     except KubeError as error:
         module.fail_json(msg=str(error))
-    except EtcdError as error:
-        module.exit_json(changed=False, refused=str(error))
     module.exit_json(changed=changed, refused="")
 
 
@@ -99,12 +99,16 @@ def change_member(
     return reconfigure(live.connection, live.view, wanted, dry_run=dry_run)
 
 
-def delete_claims(live: Live, refs: Sequence[Mapping[str, str]], *, dry_run: bool = False) -> list[str]:
-    """Delete PVCs, each only if it has this uid, and none if a member that has started may use one of them."""
+def vacate(
+    live: Live, claims: Sequence[Mapping[str, str]], pods: Sequence[Mapping[str, str]], *, dry_run: bool = False
+) -> list[str]:
+    """Delete PVCs and then pods, each only if it has this uid, and none if a member that has started may use one."""
     if not live.view.quorum:
-        raise EtcdError(UNAVAILABLE, "the cluster has no quorum, so no PVC is deleted")
-    _require_vacant(live, [ref["name"].removeprefix("data-") for ref in refs])
-    return delete_refs(live.api, Asked("PersistentVolumeClaim", live.cluster.namespace), refs, dry_run=dry_run)
+        raise EtcdError(UNAVAILABLE, "the cluster has no quorum, so nothing is deleted")
+    _require_vacant(live, [ref["name"].removeprefix("data-") for ref in claims] + [ref["name"] for ref in pods])
+    namespace = live.cluster.namespace
+    deleted = delete_refs(live.api, Asked("PersistentVolumeClaim", namespace), claims, dry_run=dry_run)
+    return deleted + delete_refs(live.api, Asked("Pod", namespace), pods, "force", dry_run=dry_run)
 
 
 def _require_vacant(live: Live, pods: Collection[str]) -> None:

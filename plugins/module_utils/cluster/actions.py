@@ -32,7 +32,8 @@ class UpdateObjects(Action):
 
     objects: Objects = ()
     delete_claims: tuple[Ref, ...] = ()
-    delete_pods: tuple[Ref, ...] = ()  # by force: they hold no member's data
+    delete_pods: tuple[Ref, ...] = ()  # by force: no member is in them
+    stuck_pods: tuple[Ref, ...] = ()  # by force: they never ran, or do not now
 
 
 @dataclass(frozen=True)

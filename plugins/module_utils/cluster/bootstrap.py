@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..etcd.membership import quorum
 from ..etcd.versions import parse
-from ..plan import PATIENT, SETTLED, WATCHFUL, Plan, Ref
+from ..plan import PATIENT, SETTLED, WATCHFUL, Plan
 from . import config, desired
 from .actions import FormCluster, SealConfiguration
 from .health import count, problems
@@ -41,7 +41,7 @@ def _start(s: Situation, size: int, pods: list[str]) -> Plan | None:
     changed = desired.changed(wanted, s)
     # Nothing can be lost yet: pods that can't start are made again when the spec was corrected.
     stale = tuple(
-        Ref(pod.name, pod.uid)
+        pod.ref
         for pod in s.observed.pods
         if pod.template_hash != wanted.template_hash and not pod.deleting and not _may_have_voted(s, pod)
     )
@@ -75,7 +75,7 @@ def _formed(s: Situation, members: Membership, told: str) -> Plan:
         Phase.BOOTSTRAPPING,
         Reason.FORMED,
         f"The cluster has formed: {told}.",
-        SealConfiguration((desired.for_members(s, members).config_map,)),
+        SealConfiguration((desired.conditional(desired.for_members(s, members).config_map, s),)),
         record={"clusterID": f"{s.observed.view.cluster_id:x}", **upgrade_record(_upgrade(s, members))},
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..etcd.versions import of_image, parse
 from ..kube import drift, quantity
-from ..kube.manifest import Manifest
+from ..kube.manifest import Manifest, based_on
 from ..plan import Ref
 from . import config, manifests
 from .manifests import Objects
@@ -78,9 +78,17 @@ def for_members(s: Situation, members: Membership, change: Change = NO_CHANGE) -
 
 
 def changed(wanted: Iterable[Manifest], s: Situation) -> Manifests:
-    """Those that differ from the live ones."""
-    live = s.observed.objects
-    return tuple(each for each in wanted if _differs(each, live.get(f"{each['kind']}/{each['metadata']['name']}")))
+    """Those that differ from the live ones, to be applied if these are still the same then."""
+    return tuple(conditional(each, s) for each in wanted if _differs(each, _live(each, s)))
+
+
+def conditional(wanted: Manifest, s: Situation) -> Manifest:
+    """An object that is applied only if the live one is still the one that was observed."""
+    return based_on(wanted, _live(wanted, s))
+
+
+def _live(wanted: Manifest, s: Situation) -> Manifest | None:
+    return s.observed.objects.get(f"{wanted['kind']}/{wanted['metadata']['name']}")
 
 
 def _differs(want: Manifest, have: Manifest | None) -> bool:

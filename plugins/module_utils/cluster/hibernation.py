@@ -17,7 +17,7 @@ def hold(s: Situation) -> Plan:
     message = f"EtcdRestore {s.cluster.held_by} holds this cluster; no member runs until its data is in place."
     held = Plan(Phase.RESTORING, Reason.RESTORING, message, requeue=WATCHFUL)
     if _has_pods(s):
-        stop = desired.for_recorded_members(s, 0).stateful_set
+        stop = desired.conditional(desired.for_recorded_members(s, 0).stateful_set, s)
         return replace(held, action=StopMembers((stop,)), requeue=SOON)
     return replace(held, requeue=SOON) if s.observed.pods else held
 

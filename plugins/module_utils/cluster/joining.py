@@ -93,7 +93,7 @@ def _advance(s: Situation, members: Membership, slot: MemberSlot) -> Plan:
         return Plan(phase, Reason.ADDING_MEMBER, f"{name} is a learner now.", UpdateObjects(changed))
     if slot.pod and slot.pod.problem and not _is_current(s, slot.pod):
         message = f"Restarting {name} with the current spec: {slot.pod.problem}."
-        action = UpdateObjects(delete_pods=(Ref(name, slot.pod.uid),))
+        action = UpdateObjects(stuck_pods=(slot.pod.ref,))
         return Plan(phase, Reason.REPLACING_MEMBER, message, action)
     if slot.lost not in ("", DATA_GONE, CLAIM_DELETED):  # its pod existed before, and has data of another member
         claims, pods = _leftovers(s, name)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from ..etcd.view import ClusterView
 from ..kube.manifest import Manifest
+from ..plan import Ref
 from .memory import Memory
 
 
@@ -40,6 +41,12 @@ class Pod:
     restarts: int = 0  # in a row: 0 when it had run for a while before it ended
     log_tail: str = ""  # the end of etcd's log when it ended last
     out_of_memory: bool = False  # and that is why it ended
+    resource_version: str = ""
+
+    @property
+    def ref(self) -> Ref:
+        """This pod in this state: one that has started or voted since is another."""
+        return Ref(self.name, self.uid, self.resource_version)
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,7 @@ def pod_of(pod: Manifest, nodes: Mapping[str, NodeState], now: datetime) -> Pod:
     return Pod(
         name=meta["name"],
         uid=meta["uid"],
+        resource_version=meta.get("resourceVersion", ""),
         address=status.get("podIP"),
         ready=conditions.get("Ready", {}).get("status") == "True",
         deleting=deletion_time is not None,

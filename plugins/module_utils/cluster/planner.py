@@ -126,14 +126,14 @@ def _correct_drift(s: Situation, planned: Plan, number: int) -> Plan:
         action = SealConfiguration(changed) if only_files else UpdateObjects(changed)
         return Plan(planned.phase, planned.reason, planned.message, action)
     if s.membership is None and (stuck := _stuck_pods(s, wanted.template_hash)):
-        return replace(planned, action=UpdateObjects(delete_pods=stuck), requeue=SOON)
+        return replace(planned, action=UpdateObjects(stuck_pods=stuck), requeue=SOON)
     return planned
 
 
 def _stuck_pods(s: Situation, wanted: str) -> tuple[Ref, ...]:
     """Outdated pods that never ran: they hold nothing."""
     return tuple(
-        Ref(pod.name, pod.uid)
+        pod.ref
         for pod in s.observed.pods
         if pod.template_hash != wanted and pod.problem and not pod.deleting and not pod.crashed and not pod.started
     )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from ..etcd.leadership import move_leader
 from ..etcd.rollout import transferee, voters
+from ..kube.effects import apply_all
+from ..kube.errors import ChangedError
 from ..kube.manifest import Manifest
 from .acting import Live
 
@@ -25,6 +27,6 @@ def restart_member(live: Live, restart: Restart, *, dry_run: bool = False) -> bo
         return True
     if next_leader:
         move_leader(live.connection, live.view, next_leader.id)
-    for manifest in restart.objects:
-        live.api.apply(manifest)
-    return live.api.delete("Pod", live.cluster.namespace, restart.pod, restart.uid)
+    if refused := apply_all(live.api, restart.objects).refused:
+        raise ChangedError(409, refused)
+    return live.api.delete("Pod", live.cluster.namespace, restart.pod, {"uid": restart.uid})

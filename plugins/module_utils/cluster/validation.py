@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..kube.client import Kube
 from ..kube.errors import KubeError
+from ..kube.manifest import unconditional
 from ..plan import Plan
 from . import planner
 from .actions import ExpandVolumes
@@ -17,7 +18,7 @@ def validate(api: Kube, s: Situation, plan: Plan) -> Plan:
     for manifest in objects:
         try:
             if manifest["kind"] in ("StatefulSet", "PersistentVolumeClaim"):
-                api.apply(manifest, dry_run=True)
+                api.apply(unconditional(manifest), dry_run=True)
         except KubeError as error:
             if error.status in (400, 403, 422):
                 return planner.rejected(s, plan, str(error))

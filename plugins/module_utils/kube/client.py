@@ -10,7 +10,7 @@ import json
 import os
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -97,7 +97,8 @@ class Kube:
 
     def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest | None:
         """The new object, or None when one with this name exists. Unknown fields are refused."""
-        options = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
+        options = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        options |= {"dryRun": "All"} if dry_run else {}
         path = f"{_path(manifest['kind'], manifest['metadata']['namespace'])}?{urlencode(options)}"
         try:
             return self._call("POST", path, manifest)
@@ -113,6 +114,27 @@ class Kube:
         except KubeError as error:
             return error.status == 403 and "is being terminated" in str(error)
         return False
+
+    def take_ownership(self, manifest: Manifest) -> Manifest:
+        """What `create` set is as if it had been applied: a later `apply` removes what it does not name any more.
+
+        `manifest` is the object as it was read; a KubeError with status 409 tells that it is not that any more.
+        """
+        meta = manifest["metadata"]
+        created = [
+            number
+            for number, each in enumerate(meta.get("managedFields", []))
+            if (each["manager"], each["operation"], each.get("subresource")) == (FIELD_MANAGER, "Update", None)
+        ]
+        if not created:
+            return manifest
+        changes = [{"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}]
+        changes += [
+            {"op": "replace", "path": f"/metadata/managedFields/{number}/operation", "value": "Apply"}
+            for number in created
+        ]
+        path = _path(manifest["kind"], meta["namespace"], meta["name"])
+        return self._call("PATCH", path, changes, content_type="application/json-patch+json") or manifest
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         """Server-side apply: we own the fields in `manifest` from now on, whoever owned them before."""
@@ -137,23 +159,25 @@ class Kube:
         kind: str,
         namespace: str,
         name: str,
-        uid: str | None = None,
+        same: Mapping[str, str] | None = None,
         how: Literal["", "force", "orphan"] = "",
     ) -> bool:
-        """Delete an object, with `uid` only if it still has that uid; False when there was none to delete.
+        """Delete an object; False when there was none to delete.
+
+        It is deleted only if it still has the uid and the resourceVersion in `same`.
 
         "force" removes a pod at once, even if its node never confirms that it stopped; "orphan" keeps the object's
         dependents.
         """
         # The pods of a Job are deleted with it; for all other kinds this is the default.
         options: Manifest = {"propagationPolicy": "Orphan" if how == "orphan" else "Background"}
-        options |= {"preconditions": {"uid": uid}} if uid else {}
+        options |= {"preconditions": dict(same)} if same else {}
         if how == "force":
             options["gracePeriodSeconds"] = 0
         try:
             return self._call("DELETE", _path(kind, namespace, name), options, absent_ok=True) is not None
         except KubeError as error:
-            if error.status == 409 and uid:  # another object has the name now
+            if error.status == 409 and same:  # another object has the name now, or this one has changed
                 return False
             raise
 
@@ -171,7 +195,7 @@ class Kube:
         self,
         method: str,
         path: str,
-        body: Manifest | None = None,
+        body: Manifest | Manifests | None = None,
         *,
         content_type: str = "application/json",
         absent_ok: bool = False,
@@ -180,7 +204,7 @@ class Kube:
         return _value(method, path, status, content, absent_ok=absent_ok)
 
     def _send(
-        self, method: str, path: str, body: Manifest | None = None, content_type: str = "application/json"
+        self, method: str, path: str, body: Manifest | Manifests | None = None, content_type: str = "application/json"
     ) -> tuple[int, bytes]:
         client = self._client
         if self._pid != os.getpid():  # on a connection that is shared with the parent, answers would be mixed up
@@ -197,7 +221,7 @@ class Kube:
             return self._client
 
     def _send_with(
-        self, client: ApiClient, method: str, path: str, body: Manifest | None, content_type: str
+        self, client: ApiClient, method: str, path: str, body: Manifest | Manifests | None, content_type: str
     ) -> tuple[int, bytes]:
         headers = {"Accept": "application/json", "User-Agent": FIELD_MANAGER}
         headers |= {} if body is None else {"Content-Type": content_type}

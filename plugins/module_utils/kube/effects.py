@@ -1,22 +1,94 @@
-"""The effects that roles have on objects: apply, create, delete. Each deletion names the object it was decided on."""
+"""The effects that roles have on objects: apply, create, delete. Each names the object it was decided on.
+
+An object that has changed in the meantime is not overwritten or deleted: another operator may have been faster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
 from .client import Asked, Kube
-from .manifest import Manifest
+from .errors import ChangedError, KubeError
+from .manifest import Manifest, unconditional, without
 
 How = Literal["", "force", "orphan"]
+_TRIES = 5
+
+
+@dataclass
+class Applied:
+    """What was applied, as Kind/name; `refused` says why not all of it."""
+
+    names: list[str] = field(default_factory=list)
+    changed: bool = False
+    refused: str = ""
+
+
+def apply_all(api: Kube, objects: Sequence[Manifest], *, dry_run: bool = False) -> Applied:
+    """Apply objects one after the other, until one is not what it was when this was decided."""
+    done = Applied()
+    for manifest, before in zip(objects, existing(api, objects), strict=True):
+        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+        try:
+            done.changed |= apply_object(api, manifest, before, dry_run=dry_run)
+        except ChangedError as error:
+            done.refused = str(error)
+            break
+        done.names.append(name)
+    return done
+
+
+def create_all(api: Kube, objects: Sequence[Manifest], *, dry_run: bool = False) -> Applied:
+    """Create the objects that do not exist."""
+    done = Applied()
+    for manifest in objects:
+        done.changed |= api.create(manifest, dry_run=dry_run) is not None
+        done.names.append(f"{manifest['kind']}/{manifest['metadata']['name']}")
+    return done
 
 
 def apply_object(api: Kube, manifest: Manifest, before: Manifest | None, *, dry_run: bool = False) -> bool:
-    """Apply one object; tells whether it changed. `before` is the object as it was."""
-    after = api.apply(manifest, dry_run=dry_run)
-    return before is None or _content(before) != _content(after)
+    """Apply one object; tells whether it changed. `before` is the object as it was a moment ago."""
+    sent = unconditional(manifest)
+    if sent == manifest:
+        after = api.apply(manifest, dry_run=dry_run)
+        return before is None or _content(before) != _content(after)
+    for _ in range(_TRIES):
+        _check(manifest, before)
+        if before is None:
+            if api.create(sent, dry_run=dry_run) is None:
+                raise _changed(manifest)
+            return True
+        try:
+            if not dry_run:
+                before = api.take_ownership(before)
+            # The API server refuses it if anything was written since then.
+            version = before["metadata"]["resourceVersion"]
+            after = api.apply({**sent, "metadata": {**sent["metadata"], "resourceVersion": version}}, dry_run=dry_run)
+        except KubeError as error:
+            if error.status != 409:
+                raise
+            (before,) = existing(api, [manifest])  # its status may have changed, which is no reason to stop
+            continue
+        return _content(before) != _content(after)
+    raise _changed(manifest)
+
+
+def _check(manifest: Manifest, before: Manifest | None) -> None:
+    """Whether an object is still the one that a manifest is based on."""
+    known = manifest["metadata"]
+    found = before["metadata"] if before else {"uid": ""}
+    names = ("uid", "generation") if "generation" in known else ("uid", "resourceVersion")
+    if any(known.get(name) != found.get(name) for name in names):
+        raise _changed(manifest)
+
+
+def _changed(manifest: Manifest) -> ChangedError:
+    name = f"{manifest['kind']} {manifest['metadata']['name']}"
+    return ChangedError(409, f"{name} was changed by someone else in the meantime, so it is looked at again first")
 
 
 def existing(api: Kube, objects: Sequence[Manifest]) -> list[Manifest | None]:
@@ -29,11 +101,17 @@ def existing(api: Kube, objects: Sequence[Manifest]) -> list[Manifest | None]:
 def delete_refs(
     api: Kube, asked: Asked, refs: Sequence[Mapping[str, str]], how: How = "", *, dry_run: bool = False
 ) -> list[str]:
-    """Delete these objects, each only if it still has this uid; returns the names of those deleted."""
-    named = {ref["name"]: ref["uid"] for ref in refs}
+    """Delete these objects, each only if it still has this uid and version; returns the names of those deleted."""
+    named = {ref["name"]: ref for ref in refs}
     found = chain.from_iterable(api.read([replace(asked, name=name) for name in named]))
-    same = [each for each in found if each["metadata"]["uid"] == named[each["metadata"]["name"]]]
+    same = [each for each in found if _is_same(each, named[each["metadata"]["name"]])]
     return _delete(api, [(asked.kind, each) for each in same], how, dry_run=dry_run)
+
+
+def _is_same(live: Manifest, ref: Mapping[str, str]) -> bool:
+    meta = live["metadata"]
+    version = ref.get("version")
+    return bool(meta["uid"] == ref["uid"] and (not version or version == meta["resourceVersion"]))
 
 
 def delete_found(api: Kube, asked: Sequence[Asked], how: How = "", *, dry_run: bool = False) -> list[str]:
@@ -48,14 +126,13 @@ def _delete(api: Kube, found: Sequence[tuple[str, Manifest]], how: How, *, dry_r
         meta = manifest["metadata"]
         if "deletionTimestamp" in meta and how != "force":
             continue
-        if dry_run or api.delete(kind, meta["namespace"], meta["name"], meta["uid"], how):
+        names = ("uid", "resourceVersion") if how == "force" else ("uid",)  # a pod that starts meanwhile is another
+        same = {name: meta[name] for name in names}
+        if dry_run or api.delete(kind, meta["namespace"], meta["name"], same, how):
             deleted.append(meta["name"])
     return deleted
 
 
 def _content(manifest: Manifest) -> Manifest:
     """What is compared, because a dry run gives no new resourceVersion."""
-    meta = {
-        key: value for key, value in manifest["metadata"].items() if key not in ("managedFields", "resourceVersion")
-    }
-    return {**manifest, "metadata": meta}
+    return without(manifest, ("managedFields", "resourceVersion"))

@@ -9,3 +9,7 @@ class KubeError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class ChangedError(KubeError):
+    """An object is not the one any more that a change was decided on."""

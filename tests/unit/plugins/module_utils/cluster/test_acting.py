@@ -112,7 +112,7 @@ def test_learner_is_added_once_and_removed(three_live: Live) -> None:
 
 
 def test_slot_of_a_member_that_has_started_gets_no_learner(three_live: Live) -> None:
-    with _reached(three_live) as live, pytest.raises(EtcdError, match="e-1 is in use: member .* is a voter"):
+    with _reached(three_live) as live, pytest.raises(EtcdError, match=r"e-1 is in use: member .* is a voter"):
         change_member(live, "learner", "e-1")
 
 
@@ -132,10 +132,10 @@ def test_pvc_is_deleted_only_while_no_member_that_has_started_belongs_to_it(thre
     assert free
     with _reached(three_live) as live:
         with pytest.raises(EtcdError, match="e-1 is in use"):
-            acting.delete_claims(live, [free, voter])
+            acting.vacate(live, [free, voter], [])
         assert (_claim(three_live, 1), _claim(three_live, 5)) == (voter, free)
-        assert acting.delete_claims(live, [{**free, "uid": "of-a-former-pvc"}]) == []
-        assert acting.delete_claims(live, [free]) == ["data-e-5"]
+        assert acting.vacate(live, [{**free, "uid": "of-a-former-pvc"}], []) == []
+        assert acting.vacate(live, [free], []) == ["data-e-5"]
     assert _claim(three_live, 5) is None
 
 
@@ -146,7 +146,7 @@ def test_no_pvc_is_deleted_without_quorum(three_live: Live) -> None:
     for member in three_live.etcds.members[1:]:
         member.kill()
     with _reached(three_live) as live, pytest.raises(EtcdError, match="no quorum"):
-        acting.delete_claims(live, [free])
+        acting.vacate(live, [free], [])
     assert _claim(three_live, 5)
 
 

@@ -158,4 +158,4 @@ def test_pod_of_a_learner_that_can_not_start_is_recreated_after_the_spec_was_cor
     assert change(stuck, size=4).action is None
     plan = change(with_pod(stuck, 3, template_hash="old"), size=4)
     action = action_of(plan, UpdateObjects)
-    assert (action.objects, action.delete_claims, action.delete_pods) == ((), (), (Ref("e-3", "pod-3"),))
+    assert (action.objects, action.delete_claims, action.stuck_pods) == ((), (), (Ref("e-3", "pod-3"),))

@@ -114,7 +114,7 @@ def test_without_quorum_only_pods_that_never_ran_are_recreated() -> None:
     for number in range(3):
         observed = with_pod(observed, number, template_hash="old", problem="ImagePullBackOff", started=number == 1)
     action = action_of(planned(CLUSTER, observed), UpdateObjects)
-    assert (action.objects, action.delete_claims, names(action.delete_pods)) == ((), (), ["e-0", "e-2"])
+    assert (action.objects, action.delete_claims, names(action.stuck_pods)) == ((), (), ["e-0", "e-2"])
 
 
 def test_objects_that_kubernetes_rejects_are_reported_and_not_applied() -> None:

@@ -172,7 +172,7 @@ def test_target_can_be_corrected_without_quorum() -> None:
     assert image_version(planned(back, lost)) == "3.5.35"
     assert image_version(planned(NEXT, lost)) == ""
     action = action_of(planned(back, applied(lost, planned(back, lost))), UpdateObjects)
-    assert names(action.delete_pods) == ["e-0", "e-1", "e-2"]
+    assert names(action.stuck_pods) == ["e-0", "e-1", "e-2"]
 
 
 def _condition(found: dict[str, Any], kind: str) -> str:

@@ -39,7 +39,7 @@ def test_create_get_list_and_delete(kube: Kube) -> None:
     assert kube.get("ConfigMap", "default", "one") == created
     found = kube.list("ConfigMap", "default", "set=of-two")
     assert [each["metadata"]["name"] for each in found] == ["one", "two"]
-    assert kube.delete("ConfigMap", "default", "one", created["metadata"]["uid"]) is True
+    assert kube.delete("ConfigMap", "default", "one", {"uid": created["metadata"]["uid"]}) is True
     assert kube.delete("ConfigMap", "default", "one") is False
     assert kube.get("ConfigMap", "default", "one") is None
 
@@ -48,7 +48,7 @@ def test_delete_with_a_uid_spares_a_newer_object_of_that_name(kube: Kube) -> Non
     first = kube.create(_config_map("again")) or {}
     kube.delete("ConfigMap", "default", "again")
     second = kube.create(_config_map("again")) or {}
-    assert kube.delete("ConfigMap", "default", "again", first["metadata"]["uid"]) is False
+    assert kube.delete("ConfigMap", "default", "again", {"uid": first["metadata"]["uid"]}) is False
     assert kube.get("ConfigMap", "default", "again") == second
 
 

@@ -1,15 +1,16 @@
-"""Each deletion is of exactly the object it was decided on, on a real kube-apiserver."""
+"""Each effect is on exactly the object it was decided on, on a real kube-apiserver."""
 
 from __future__ import annotations
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Asked
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.effects import (
+    apply_all,
     apply_object,
     delete_found,
     delete_refs,
     existing,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest, based_on
 
 from tests.unit.plugins.objects import Namespace
 
@@ -113,3 +114,54 @@ def test_apply_tells_whether_the_object_changed(namespace: Namespace) -> None:
     assert apply(other, dry_run=True)
     assert namespace.get("ConfigMap", "one")["data"] == {"a": "1"}
     assert apply(other)
+
+
+def _budget(namespace: Namespace, needed: int, **labels: str) -> Manifest:
+    """An object of a kind with a generation and a status."""
+    meta = {"namespace": namespace.name, "name": "budget", "labels": {"one": "yes", **labels}}
+    spec = {"minAvailable": needed, "selector": {"matchLabels": {"app": "etcd"}}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
+
+
+def _live(namespace: Namespace) -> Manifest:
+    return namespace.get("PodDisruptionBudget", "budget")
+
+
+def test_object_that_was_changed_since_it_was_decided_on_is_not_applied(namespace: Namespace) -> None:
+    (first,) = _some(namespace, "one")
+    meta = {"namespace": namespace.name, "name": "one"}
+    wanted = based_on({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "1"}}, first)
+    assert apply_all(namespace.kube, [wanted]).changed
+    late = apply_all(namespace.kube, [{**wanted, "data": {"a": "2"}}, _budget(namespace, 1)])
+    assert (late.changed, late.names) == (False, [])
+    assert "ConfigMap one was changed by someone else" in late.refused
+    assert namespace.get("ConfigMap", "one")["data"] == {"a": "1"}
+    assert namespace.kube.get("PodDisruptionBudget", namespace.name, "budget") is None  # nothing follows
+
+
+def test_change_of_the_status_is_no_other_object(namespace: Namespace) -> None:
+    apply_all(namespace.kube, [based_on(_budget(namespace, 1), None)])
+    decided = based_on(_budget(namespace, 2), _live(namespace))
+    namespace.kube.patch_status("PodDisruptionBudget", namespace.name, "budget", {"disruptionsAllowed": 1})
+    assert apply_all(namespace.kube, [decided]).refused == ""
+    assert _live(namespace)["spec"]["minAvailable"] == 2
+    assert apply_all(namespace.kube, [decided]).refused
+
+
+def test_object_that_should_be_new_is_not_overwritten(namespace: Namespace) -> None:
+    decided = based_on(_budget(namespace, 1), None)
+    assert apply_all(namespace.kube, [decided], dry_run=True).changed
+    assert apply_all(namespace.kube, [decided]).names == ["PodDisruptionBudget/budget"]
+    assert apply_all(namespace.kube, [decided]).refused
+    kube = namespace.kube
+    # It is created after it was looked for.
+    kube.read = lambda asked: iter([[] for _ in asked])  # type: ignore[method-assign]
+    assert apply_all(kube, [decided]).refused
+
+
+def test_what_a_created_object_has_too_much_is_removed_by_the_next_apply(namespace: Namespace) -> None:
+    apply_all(namespace.kube, [based_on(_budget(namespace, 1, other="yes"), None)])
+    apply_all(namespace.kube, [based_on(_budget(namespace, 1), _live(namespace))])
+    assert _live(namespace)["metadata"]["labels"] == {"one": "yes"}
+    managers = [(each["manager"], each["operation"]) for each in _live(namespace)["metadata"]["managedFields"]]
+    assert managers == [("etcdops", "Apply")]
