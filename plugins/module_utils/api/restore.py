@@ -36,6 +36,7 @@ class Restore:
     generation: int
     cluster: str
     in_place: bool
+    created: str = ""  # when, as Kubernetes writes it
     backup: str = ""  # the EtcdBackup, if the source is one
     snapshot: Snapshot | None = None  # the source, if it is a location
     template: dict[str, Any] = field(default_factory=dict)  # the spec of a new EtcdCluster
@@ -54,6 +55,7 @@ def parse(resource: Manifest) -> Restore:
         generation=meta.get("generation", 1),
         cluster=in_place.get("cluster") or new.get("name", ""),
         in_place=bool(in_place),
+        created=meta.get("creationTimestamp", ""),
         backup=spec["source"].get("backup", ""),
         snapshot=_location(spec["source"]),
         template=new.get("spec", {}),

@@ -17,7 +17,7 @@ from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
 from . import jobs as restore_jobs
 from .plan import Observation, Phase
-from .planner import backup_name
+from .planner import backup_name, first_of
 
 
 def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
@@ -39,6 +39,7 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
         resource=resource,
         cluster=api_cluster.parse(would_be) if would_be else None,
         refusal=refusal,
+        rival=first_of(restore, api.list("EtcdRestore", namespace, "")) if restore.in_place and not finished else "",
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
         claims={each["metadata"]["name"]: each["metadata"]["labels"].get(UID_LABEL, "") for each in claims},
         source=source,

@@ -83,9 +83,13 @@ class CreateObjects(Action):
 
 @dataclass(frozen=True)
 class HoldCluster(Action):
-    """Annotate the EtcdCluster: its members stop, or, when the restore failed, may run again."""
+    """Annotate the EtcdCluster: its members stop, or, when the restore failed, may run again.
+
+    Only one EtcdRestore can hold it: what was decided on another resourceVersion is refused.
+    """
 
     cluster: str
+    resource_version: str
     annotations: dict[str, str | None]
 
 
@@ -94,6 +98,7 @@ class ReleaseCluster(Action):
     """Let the EtcdCluster start with the data of the snapshot, under a new cluster ID."""
 
     cluster: str
+    resource_version: str
     annotations: dict[str, str | None]
 
 
@@ -113,6 +118,7 @@ class Observation:
     resource: Manifest | None = None  # the EtcdCluster
     cluster: Cluster | None = None  # the same, or the one that would be created
     refusal: str = ""  # why Kubernetes would refuse the new EtcdCluster
+    rival: str = ""  # another EtcdRestore that restores the same EtcdCluster and comes first
     stopped: bool = True  # no member runs, and none is about to start
     claims: Mapping[str, str] = field(default_factory=dict)  # name: the uid of the EtcdCluster that it was made for
     source: jobs.Job | None = None
@@ -130,10 +136,19 @@ class Observation:
         found: dict[str, Any] = (self.resource or {}).get("status", {})
         return found
 
+    @property
+    def resource_version(self) -> str:
+        return str((self.resource or {}).get("metadata", {}).get("resourceVersion", ""))
+
+    @property
+    def holder(self) -> str:
+        """The EtcdRestore that holds the EtcdCluster, so that no member may run; "" for none."""
+        return self.annotations.get(HELD_BY, "")
+
     def held_by(self, restore: Restore) -> bool:
-        """Whether the EtcdCluster is annotated so that no member may run."""
-        return self.annotations.get(HELD_BY) == restore.name
+        return self.holder == restore.name
 
     def at_rest(self, restore: Restore) -> bool:
         """Whether its members have stopped, so that only this restore uses the volumes."""
-        return self.held_by(restore) and self.status.get("phase") == "Restoring" and self.stopped
+        # One that was never reconciled has no phase, and its first reconcile sees the hold.
+        return self.held_by(restore) and self.status.get("phase") in (None, "Restoring") and self.stopped

@@ -9,13 +9,14 @@ is put back when the restore fails.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from ..api import backup
 from ..api.cluster import HELD_BY, MADE_BY, RESTORED, Cluster
-from ..api.restore import Restore
+from ..api.restore import Restore, parse
 from ..backup import workers
 from ..backup.planner import healthy_members
 from ..cluster.manifests import claim_manifest
@@ -72,7 +73,7 @@ def _impossible(restore: Restore, observed: Observation, before: dict[str, Any],
         return "a snapshot can only be restored onto volumes: spec.storage.type must be Persistent"
     if observed.refusal:
         return f"Kubernetes refuses the new EtcdCluster: {observed.refusal}"
-    why = _not_in_place(restore, cluster, phase) if restore.in_place else _not_new(restore, observed)
+    why = _not_in_place(restore, observed, cluster, phase) if restore.in_place else _not_new(restore, observed)
     known = before.get("etcdVersion") or (observed.snapshot.version if observed.snapshot else "")
     return why or _versions(known, cluster)
 
@@ -89,16 +90,36 @@ def _not_new(restore: Restore, observed: Observation) -> str:
     return ""
 
 
-def _not_in_place(restore: Restore, cluster: Cluster, phase: Phase) -> str:
-    if not phase.untouched:
+def _not_in_place(restore: Restore, observed: Observation, cluster: Cluster, phase: Phase) -> str:
+    """Until the hold is taken nothing was changed, so there is nothing to put back."""
+    if not phase.untouched and (phase is not Phase.STOPPING or observed.held_by(restore)):
         return ""
+    if other := observed.holder or observed.rival:
+        return (
+            f"EtcdCluster {restore.cluster} is already being restored by EtcdRestore {other}. Nothing was changed. "
+            "Wait until that one is finished, or delete it; then create another EtcdRestore"
+        )
     if cluster.size == 0:
         return f"EtcdCluster {restore.cluster} has size 0; set spec.size first"
     if cluster.deleting:
         return f"EtcdCluster {restore.cluster} is being deleted"
-    if cluster.held_by:
-        return f"EtcdCluster {restore.cluster} is already being restored by EtcdRestore {cluster.held_by}"
     return ""
+
+
+def first_of(restore: Restore, resources: Sequence[Manifest]) -> str:
+    """Another EtcdRestore of the same EtcdCluster that comes first: it changes it already, or is older; "" for none.
+
+    So the second one is refused before it takes a snapshot. The hold then decides, should both be as far as that.
+    """
+    others = [(parse(each), Phase(each.get("status", {}).get("phase", Phase.PENDING))) for each in resources]
+    ahead = [
+        (other.created, other.uid, other.name)
+        for other, phase in others
+        if other.cluster == restore.cluster and other.uid != restore.uid and not phase.finished
+        if (other.created, other.uid) < (restore.created, restore.uid)
+        or not (phase.untouched or phase is Phase.STOPPING)
+    ]
+    return min(ahead)[2] if ahead else ""
 
 
 def _versions(known: str, cluster: Cluster) -> str:
@@ -190,11 +211,27 @@ def _snapshotting(restore: Restore, observed: Observation, before: dict[str, Any
 
 
 def _hold(restore: Restore, observed: Observation) -> Plan:
-    """Stop every member."""
+    """Stop every member. It is decided on an EtcdCluster that nobody else holds."""
     result = {"size": observed.cluster.size} if observed.cluster else {}
     message = f"Stopping every member of {restore.cluster}."
-    action = HoldCluster(restore.cluster, {HELD_BY: restore.name})
+    action = HoldCluster(restore.cluster, observed.resource_version, {HELD_BY: restore.name})
     return Plan(Phase.STOPPING, Reason.STOPPING, message, action, record=result)
+
+
+def _hold_again(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan | None:
+    """When the annotation was removed: take the hold again, or fail if another EtcdRestore has it; None if held."""
+    if observed.at_rest(restore):
+        return None
+    if _other_holds(restore, observed):
+        return _fail(restore, observed, before, f"EtcdRestore {observed.holder} holds {restore.cluster} now")
+    held = observed.held_by(restore)
+    message = f"Waiting for the members of {restore.cluster} to stop."
+    action = None if held else HoldCluster(restore.cluster, observed.resource_version, {HELD_BY: restore.name})
+    return Plan(Phase.RESTORING, Reason.STOPPING, message, action)
+
+
+def _other_holds(restore: Restore, observed: Observation) -> bool:
+    return bool(observed.holder) and not observed.held_by(restore)
 
 
 def _stopping(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
@@ -222,8 +259,8 @@ def _new(restore: Restore, observed: Observation, before: dict[str, Any]) -> Pla
 def _restoring(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     cluster, size = observed.cluster, before["size"]
     assert cluster  # noqa: S101
-    if not observed.held_by(restore):  # the annotation was removed
-        return replace(_hold(restore, observed), record={})
+    if waiting := _hold_again(restore, observed, before):
+        return waiting
     made = [observed.jobs.get(name) for name in _member_jobs(restore, size)]
     if all(job and job.complete for job in made):
         return _release(restore, observed, before)
@@ -254,16 +291,18 @@ def _release(restore: Restore, observed: Observation, before: dict[str, Any]) ->
         Phase.STARTING,
         Reason.STARTING,
         message,
-        ReleaseCluster(restore.cluster, annotations),
+        ReleaseCluster(restore.cluster, observed.resource_version, annotations),
         record=result if "releaseTime" not in before else {},
     )
 
 
 def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     known, old = observed.status.get("clusterID"), before.get("replacedClusterID")
-    held = HELD_BY in observed.annotations or observed.annotations.get(MADE_BY) != restore.uid
+    held = observed.held_by(restore) or observed.annotations.get(MADE_BY) != restore.uid
     if observed.resource is None:
         return _failed(f"EtcdCluster {restore.cluster} was deleted")
+    if _other_holds(restore, observed):
+        return _failed(f"EtcdRestore {observed.holder} holds {restore.cluster} now, and replaces the restored data")
     if held or (known and known == old):  # not released yet; or the old ID was written back
         return _release(restore, observed, before)
     if known and observed.status.get("phase") == "Running":
@@ -281,7 +320,7 @@ def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -
 
 def _fail(restore: Restore, observed: Observation, before: dict[str, Any], why: str) -> Plan:
     """In place, the previous data is put back first."""
-    if restore.in_place and observed.held_by(restore):
+    if restore.in_place and observed.held_by(restore) and "size" in before:  # it was planned to take the hold
         return _put_back(restore, observed, before | {"failure": why})
     if observed.resource and not restore.in_place and observed.annotations.get(MADE_BY) == restore.uid:
         why = f"{why.rstrip('.')}. EtcdCluster {restore.cluster} was created and has no data; delete it"
@@ -296,8 +335,11 @@ def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -
         return _failed(why)
     if done and not observed.held_by(restore):
         return _failed(f"{why.rstrip('.')}. {restore.cluster} has its previous data")
+    if _other_holds(restore, observed):
+        return _failed(f"{why.rstrip('.')}. EtcdRestore {observed.holder} holds {restore.cluster} now")
     if done or not observed.held_by(restore):
-        return replace(going, action=HoldCluster(restore.cluster, {HELD_BY: None if done else restore.name}))
+        wanted = {HELD_BY: None if done else restore.name}
+        return replace(going, action=HoldCluster(restore.cluster, observed.resource_version, wanted))
     size = before.get("size", 0)
     made = [name for name in _member_jobs(restore, size) if name in observed.jobs]
     if writing := [name for name in made if not observed.jobs[name].finished]:
@@ -314,7 +356,8 @@ def _old_data(restore: Restore, observed: Observation, cluster: Cluster, size: i
     back = [observed.jobs[name] for name in names.values()]
     if all(job.complete for job in back):
         record = dict(going.record) | {"putBack": True}
-        return replace(going, action=HoldCluster(restore.cluster, {HELD_BY: None}), record=record)
+        release = HoldCluster(restore.cluster, observed.resource_version, {HELD_BY: None})
+        return replace(going, action=release, record=record)
     if failed := [job for job in back if job.failed]:
         message = f"{going.message} That failed too: {failed[0].why}. It is tried again."
         return replace(going, message=message, action=DeleteJobs(tuple(names.values())), requeue=30)
@@ -363,7 +406,7 @@ def _finished(restore: Restore, observed: Observation, before: dict[str, Any], p
 def _deleted(restore: Restore, observed: Observation, before: dict[str, Any], phase: Phase) -> Plan:
     """Deleted before it finished: the same as a failure."""
     if phase is Phase.STARTING:
-        return replace(_starting(restore, observed, before), finalized=HELD_BY not in observed.annotations)
+        return replace(_starting(restore, observed, before), finalized=not observed.held_by(restore))
     if phase is Phase.PUTTING_BACK:
         planned = _put_back(restore, observed, before)
     else:

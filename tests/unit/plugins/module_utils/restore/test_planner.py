@@ -29,7 +29,13 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import (
     Reason,
     ReleaseCluster,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import abandoned, gone, plan, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import (
+    abandoned,
+    first_of,
+    gone,
+    plan,
+    status,
+)
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SNAPSHOT = Snapshot(
@@ -77,9 +83,11 @@ class World:
                 kept = {name: job for name, job in self.seen.jobs.items() if name not in jobs}
                 source = None if "back-source" in jobs else self.seen.source
                 self.seen = replace(self.seen, jobs=kept, source=source)
-            case HoldCluster(_, annotations):
+            case HoldCluster(_, version, annotations):
+                assert version == self.seen.resource_version
                 self.annotate(annotations)
-            case ReleaseCluster(_, annotations):
+            case ReleaseCluster(_, version, annotations):
+                assert version == self.seen.resource_version
                 self.annotate(annotations)
                 self.cluster_status(clusterID=None)
 
@@ -98,8 +106,8 @@ class World:
     def annotate(self, wanted: dict[str, str | None]) -> None:
         assert self.seen.resource
         have = {key: value for key, value in (self.seen.annotations | wanted).items() if value is not None}
-        resource = {**self.seen.resource, "metadata": {**self.seen.resource["metadata"], "annotations": have}}
-        self.seen = replace(self.seen, resource=resource)
+        meta = {**self.seen.resource["metadata"], "annotations": have, "resourceVersion": str(len(self.actions))}
+        self.seen = replace(self.seen, resource={**self.seen.resource, "metadata": meta})
 
     def cluster_status(self, **changed: Any) -> None:
         assert self.seen.resource
@@ -296,9 +304,68 @@ def test_removed_hold_annotation_is_set_again_before_the_release() -> None:
     _until_restoring(world)
     world.annotate({HELD_BY: None})
     world.finish("member")
-    held = world.reconcile()
-    assert (held.phase, held.action) == (Phase.STOPPING, HoldCluster("example", {HELD_BY: "back"}))
-    assert isinstance(world.reconcile().action, ReleaseCluster)
+    version = world.seen.resource_version
+    held = world.reconcile(stopped=False)
+    assert (held.phase, held.action) == (Phase.RESTORING, HoldCluster("example", version, {HELD_BY: "back"}))
+    waiting = world.reconcile()  # members may have started
+    assert (waiting.phase, waiting.action) == (Phase.RESTORING, None)
+    assert isinstance(world.reconcile(stopped=True).action, ReleaseCluster)
+
+
+def test_second_restore_is_refused_before_it_takes_a_snapshot() -> None:
+    world = _in_place()
+    world.reconcile()
+    refused = world.reconcile(source=SERVING, check_log=CHECKED, rival="first")
+    assert (refused.phase, refused.action) == (Phase.FAILED, None)
+    assert refused.message.startswith("EtcdCluster example is already being restored by EtcdRestore first.")
+
+
+def test_hold_of_another_restore_is_not_taken_over() -> None:
+    world = _in_place()
+    world.reconcile()
+    world.reconcile(source=SERVING, check_log=CHECKED)
+    world.status["phase"] = "Stopping"  # reported, but the hold was refused: the other one was faster
+    world.annotate({HELD_BY: "first"})
+    refused = world.reconcile(backup={"phase": "Succeeded"})
+    assert (refused.phase, refused.action) == (Phase.FAILED, None)
+    assert "EtcdRestore first" in refused.message
+    assert world.seen.holder == "first"
+
+
+@pytest.mark.parametrize("phase", [Phase.RESTORING, Phase.STARTING, Phase.PUTTING_BACK])
+def test_hold_of_another_restore_is_never_released(phase: Phase) -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.finish("member")
+    world.annotate({HELD_BY: "other"})
+    world.status |= {"phase": str(phase), "failure": "the volume is full", "releaseTime": NOW.isoformat()}
+    ended = world.reconcile()
+    assert (ended.phase, ended.action) == (Phase.FAILED, None)
+    assert "EtcdRestore other holds example now" in ended.message
+    world.reconcile()
+    assert world.seen.holder == "other"
+
+
+@pytest.mark.parametrize(
+    ("other", "phase", "expected"),
+    [
+        ({"created": "2026-11-16T11:00:00Z"}, "Verifying", "first"),
+        ({"created": "2026-11-16T13:00:00Z"}, "Verifying", ""),
+        ({"created": "2026-11-16T13:00:00Z"}, "Stopping", ""),  # which of them holds it is decided by the hold
+        ({"created": "2026-11-16T13:00:00Z"}, "Restoring", "first"),
+        ({"created": "2026-11-16T11:00:00Z"}, "Failed", ""),
+        ({"created": "2026-11-16T11:00:00Z", "cluster": "another"}, "Restoring", ""),
+        ({"created": "2026-11-16T11:00:00Z", "uid": "restore-uid"}, "Restoring", ""),
+    ],
+)
+def test_older_restore_or_one_that_changes_the_cluster_comes_first(
+    other: dict[str, str], phase: str, expected: str
+) -> None:
+    cluster = other.get("cluster", "example")
+    meta = {"name": "first", "namespace": "ns", "uid": other.get("uid", "x"), "creationTimestamp": other["created"]}
+    spec = {"source": {"backup": "one"}, "inPlace": {"cluster": cluster, "confirm": cluster}}
+    mine = replace(IN_PLACE, created="2026-11-16T12:00:00Z")
+    assert first_of(mine, [{"metadata": meta, "spec": spec, "status": {"phase": phase}}]) == expected
 
 
 def test_snapshot_of_a_paused_healthy_cluster_is_taken_first() -> None:
@@ -361,7 +428,17 @@ def test_deletion_while_restoring_puts_the_previous_data_back() -> None:
     [
         (IN_PLACE, {"cluster": None}, "EtcdCluster example does not exist"),
         (IN_PLACE, {"cluster": replace(CLUSTER, size=0)}, "has size 0"),
-        (IN_PLACE, {"cluster": replace(CLUSTER, held_by="other")}, "is already being restored by EtcdRestore other"),
+        (IN_PLACE, {"rival": "other"}, "is already being restored by EtcdRestore other"),
+        (
+            IN_PLACE,
+            {"resource": {"metadata": {"annotations": {HELD_BY: "other"}}}},
+            "is already being restored by EtcdRestore other",
+        ),
+        (  # of an earlier EtcdRestore of the same name
+            IN_PLACE,
+            {"resource": {"metadata": {"annotations": {HELD_BY: "back"}}}},
+            "is already being restored by EtcdRestore back",
+        ),
         (NEW, {"resource": {"metadata": {}}}, "EtcdCluster fresh exists and is not changed"),
         (NEW, {"claims": {"data-fresh-0": "x"}}, "hold data of an earlier cluster"),
         (NEW, {"cluster": replace(CLUSTER, storage=Storage("Memory"))}, "must be Persistent"),
