@@ -9,6 +9,8 @@ from ..kube.manifest import Manifest
 from . import backup
 from .backup import Destination
 
+DELETE_PREVIOUS_DATA = "etcdops.dev/delete-previous-data"  # an annotation: delete what was kept on the volumes
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -41,6 +43,7 @@ class Restore:
     snapshot: Snapshot | None = None  # the source, if it is a location
     template: dict[str, Any] = field(default_factory=dict)  # the spec of a new EtcdCluster
     take_snapshot: bool = True
+    delete_previous: bool = False  # the data from before the restore, although there is no copy of it
     deleting: bool = False
 
 
@@ -60,6 +63,7 @@ def parse(resource: Manifest) -> Restore:
         snapshot=_location(spec["source"]),
         template=new.get("spec", {}),
         take_snapshot=in_place.get("snapshot", "Take") == "Take",
+        delete_previous=(meta.get("annotations") or {}).get(DELETE_PREVIOUS_DATA) == "true",
         deleting="deletionTimestamp" in meta,
     )
 

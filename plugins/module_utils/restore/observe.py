@@ -30,7 +30,8 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
     claims = api.list("PersistentVolumeClaim", namespace, selector)
     pods = api.list("Pod", namespace, f"{restore_jobs.RESTORE_LABEL}={restore.name}")
     source = _job(api, restore, restore_jobs.source_name(restore), pods, now)
-    before = api.get("EtcdBackup", namespace, backup_name(restore)) if restore.in_place and not finished else None
+    needed = restore.in_place and not status.get("tidied")
+    before = api.get("EtcdBackup", namespace, backup_name(restore)) if needed else None
     return Observation(
         now=now,
         image=own_image(api),

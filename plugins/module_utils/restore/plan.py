@@ -124,7 +124,7 @@ class Observation:
     source: jobs.Job | None = None
     check_log: str | None = None
     jobs: Mapping[str, jobs.Job] = field(default_factory=dict)  # by name, of members
-    backup: dict[str, Any] | None = None  # the status of the EtcdBackup of the previous data
+    backup: dict[str, Any] | None = None  # the status of the EtcdBackup of the previous data, if there is one
 
     @property
     def annotations(self) -> dict[str, str]:

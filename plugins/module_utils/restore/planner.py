@@ -4,7 +4,7 @@ First the snapshot is fetched and verified; until then nothing is changed. In pl
 comes next, and the members are stopped. Then every member's data is made from the same snapshot, under an
 initial-cluster-token of this restore, and only when all of it is there does the cluster start, with sealed
 configurations: no member can start without its data. The previous data stays on the volumes until the cluster runs, and
-is put back when the restore fails.
+is put back when the restore fails. It is deleted only if the snapshot of it succeeded.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
 from ..plan import SOON, Plan
 from . import jobs as restore_jobs
+from . import previous
 from .plan import (
     CreateObjects,
     DeleteJobs,
@@ -307,8 +308,9 @@ def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -
         return _release(restore, observed, before)
     if known and observed.status.get("phase") == "Running":
         result = {"completionTime": time_text(observed.now), "clusterID": known}
-        message = f"{restore.cluster} runs with the data of revision {before['revision']}, as cluster {known}."
-        return Plan(Phase.SUCCEEDED, Reason.SUCCEEDED, message, record=result)
+        kept = previous.kept(restore, observed, before)
+        message = _success(restore, before | result, kept)
+        return Plan(Phase.SUCCEEDED, Reason.SUCCEEDED, message, record=result | {"previousData": kept or None})
     message = f"Waiting for {restore.cluster} to become healthy: {observed.status.get('message', '')}"
     if observed.now - datetime.fromisoformat(before["releaseTime"]) > _SLOW:
         message = f"{message} This takes unusually long. The previous data is still on the volumes."
@@ -344,30 +346,7 @@ def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -
     made = [name for name in _member_jobs(restore, size) if name in observed.jobs]
     if writing := [name for name in made if not observed.jobs[name].finished]:
         return replace(going, action=DeleteJobs(tuple(writing)))
-    return _old_data(restore, observed, observed.cluster, size, going) if observed.at_rest(restore) else going
-
-
-def _old_data(restore: Restore, observed: Observation, cluster: Cluster, size: int, going: Plan) -> Plan:
-    """Put the previous data back on every volume; where nothing was changed, the Job does nothing."""
-    names = _jobs_on_volumes(restore, observed, cluster, "putback", size)
-    if missing := [each for each, name in names.items() if name not in observed.jobs]:
-        wanted = [restore_jobs.after(restore, cluster, "putback", each, observed.image) for each in missing]
-        return replace(going, action=CreateObjects(tuple(wanted)))
-    back = [observed.jobs[name] for name in names.values()]
-    if all(job.complete for job in back):
-        record = dict(going.record) | {"putBack": True}
-        release = HoldCluster(restore.cluster, observed.resource_version, {HELD_BY: None})
-        return replace(going, action=release, record=record)
-    if failed := [job for job in back if job.failed]:
-        message = f"{going.message} That failed too: {failed[0].why}. It is tried again."
-        return replace(going, message=message, action=DeleteJobs(tuple(names.values())), requeue=30)
-    return going
-
-
-def _jobs_on_volumes(restore: Restore, observed: Observation, cluster: Cluster, verb: str, size: int) -> dict[int, str]:
-    """A Job for each restored member that has a volume."""
-    there = [each for each in range(size) if f"data-{cluster.pod_name(each)}" in observed.claims]
-    return {each: restore_jobs.member_name(restore, verb, each) for each in there}
+    return previous.put_back(restore, observed, size, going) if observed.at_rest(restore) else going
 
 
 def _failed(why: str) -> Plan:
@@ -383,24 +362,21 @@ def _finished(restore: Restore, observed: Observation, before: dict[str, Any], p
     reason = Reason.SUCCEEDED if phase is Phase.SUCCEEDED else Reason.FAILED
     done = Plan(phase, reason, before.get("message", ""), requeue=_SETTLED, finalized=restore.deleting)
     going = replace(done, requeue=SOON, finalized=False)
-    size, cluster = before.get("size", 0), observed.cluster
     left = [name for name in observed.jobs if "-tidy-" not in name]
     if observed.source:
         left.append(restore_jobs.source_name(restore))
     if left:
         return replace(going, action=DeleteJobs(tuple(left)))
-    if phase is Phase.FAILED or not restore.in_place or cluster is None or before.get("tidied"):
+    if phase is Phase.FAILED or not restore.in_place or observed.cluster is None or before.get("tidied"):
         return done
-    names = _jobs_on_volumes(restore, observed, cluster, "tidy", size)
-    if missing := [each for each, name in names.items() if name not in observed.jobs]:
-        wanted = [restore_jobs.after(restore, cluster, "tidy", each, observed.image) for each in missing]
-        return replace(going, action=CreateObjects(tuple(wanted)))
-    if not all(observed.jobs[name].finished for name in names.values()):
-        return going
-    if kept := [f"data-{cluster.pod_name(each)}" for each, name in names.items() if observed.jobs[name].failed]:
-        told = f"{done.message} The previous data could not be deleted from PVC {', '.join(kept)} and uses space there."
-        going = replace(going, message=told)
-    return replace(going, action=DeleteJobs(tuple(names.values())), record={"tidied": True})
+    if kept := previous.kept(restore, observed, before):
+        return replace(done, message=_success(restore, before, kept), record={"previousData": kept})
+    return previous.tidy(restore, observed, before["size"], replace(going, message=_success(restore, before, "")))
+
+
+def _success(restore: Restore, before: dict[str, Any], kept: str) -> str:
+    runs = f"{restore.cluster} runs with the data of revision {before['revision']}, as cluster {before['clusterID']}."
+    return f"{runs} {previous.how_to_delete(restore, kept)}" if kept else runs
 
 
 def _deleted(restore: Restore, observed: Observation, before: dict[str, Any], phase: Phase) -> Plan:

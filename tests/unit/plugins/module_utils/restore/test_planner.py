@@ -48,6 +48,7 @@ CHECKED = json.dumps({"hash": 255, "revision": 7, "totalKey": 9, "version": "3.6
 SERVING = Job(NOW, False, "", pod="pod", address="10.0.0.9", running=True, ended={"check": Ended(0, "")})
 COMPLETE, ACTIVE = Job(NOW, True, ""), Job(NOW, False, "")
 FAILED = Job(NOW, False, "BackoffLimitExceeded", pod="pod", ended={"prepare": Ended(1, '{"error": "no room"}')})
+COPIED = {"phase": "Succeeded", "clusterID": "old"}
 MEMBERS = [{"name": "example-0", "role": "leader", "healthy": True}]
 
 
@@ -131,7 +132,7 @@ def _in_place() -> World:
 def _until_restoring(world: World) -> Plan:
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
-    world.reconcile(backup={"phase": "Succeeded"})
+    world.reconcile(backup=COPIED)
     world.cluster_status(phase="Restoring")
     return world.reconcile(stopped=True)
 
@@ -233,6 +234,63 @@ def test_no_snapshot_is_taken_first_without_a_healthy_member() -> None:
     assert world.reconcile(source=SERVING, check_log=CHECKED).phase is Phase.STOPPING
 
 
+def _run_to_the_end(world: World) -> list[str]:
+    """Until it has succeeded and has nothing more to do; the Jobs that deleted data."""
+    world.finish("member")
+    world.reconcile()
+    world.cluster_status(phase="Running", clusterID="new")
+    deleting: list[str] = []
+    for _ in range(8):
+        planned = world.reconcile()
+        if isinstance(planned.action, CreateObjects):
+            deleting += [each["metadata"]["name"] for each in planned.action.objects]
+        world.finish("tidy")
+    assert (world.status["phase"], world.seen.jobs, planned.action) == ("Succeeded", {}, None)
+    return deleting
+
+
+def _until_restoring_without_a_snapshot(world: World) -> None:
+    world.reconcile()
+    world.reconcile(source=SERVING, check_log=CHECKED)
+    world.cluster_status(phase="Restoring")
+    world.reconcile(stopped=True)
+
+
+@pytest.mark.parametrize("how", ["quorum lost", "snapshot skipped"])
+def test_previous_data_without_a_copy_is_kept_until_a_person_deletes_it(how: str) -> None:
+    world = _in_place()
+    if how == "quorum lost":
+        world.cluster_status(phase="QuorumLost", members=[{**MEMBERS[0], "healthy": False}])
+    else:
+        world.restore = replace(IN_PLACE, take_snapshot=False)
+    _until_restoring_without_a_snapshot(world)
+    assert _run_to_the_end(world) == []
+    place = "before-restore- on PVC data-example-0, data-example-1, data-example-2"
+    assert world.status["previousData"] == place
+    command = "kubectl annotate etcdr/back --namespace=ns etcdops.dev/delete-previous-data=true"
+    assert place in world.status["message"]
+    assert world.status["message"].endswith(command)
+    deleted = plan(replace(world.restore, deleting=True), world.seen, world.status)
+    assert (deleted.finalized, deleted.action) == (True, None)
+    world.restore = replace(world.restore, delete_previous=True)
+    made = _created(world.reconcile())
+    assert [each["metadata"]["name"] for each in made] == [f"back-tidy-{number}" for number in range(3)]
+    for _ in range(3):
+        world.finish("tidy")
+        world.reconcile()
+    assert (world.seen.jobs, world.status["tidied"], "previousData" in world.status) == ({}, True, False)
+    assert world.status["message"] == "example runs with the data of revision 7, as cluster new."
+
+
+@pytest.mark.parametrize("copy", [None, {"phase": "Failed"}, {"phase": "Succeeded", "clusterID": "another"}])
+def test_previous_data_is_kept_when_its_copy_is_gone_or_of_another_cluster(copy: dict[str, str] | None) -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.seen = replace(world.seen, backup=copy)
+    assert _run_to_the_end(world) == []
+    assert world.status["previousData"].startswith("before-restore-")
+
+
 def test_damaged_snapshot_changes_nothing() -> None:
     world = _in_place()
     world.reconcile()
@@ -292,7 +350,7 @@ def test_volumes_are_not_used_before_every_member_has_stopped() -> None:
     world = _in_place()
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
-    world.reconcile(backup={"phase": "Succeeded"})
+    world.reconcile(backup=COPIED)
     for phase, stopped in (("Running", True), ("Restoring", False)):
         world.cluster_status(phase=phase)
         waiting = world.reconcile(stopped=stopped)
@@ -326,7 +384,7 @@ def test_hold_of_another_restore_is_not_taken_over() -> None:
     world.reconcile(source=SERVING, check_log=CHECKED)
     world.status["phase"] = "Stopping"  # reported, but the hold was refused: the other one was faster
     world.annotate({HELD_BY: "first"})
-    refused = world.reconcile(backup={"phase": "Succeeded"})
+    refused = world.reconcile(backup=COPIED)
     assert (refused.phase, refused.action) == (Phase.FAILED, None)
     assert "EtcdRestore first" in refused.message
     assert world.seen.holder == "first"
