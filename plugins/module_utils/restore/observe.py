@@ -16,7 +16,7 @@ from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
 from . import jobs as restore_jobs
-from .plan import Observation, Phase
+from .plan import Claim, Observation, Phase
 from .planner import backup_name, first_of
 
 
@@ -42,12 +42,16 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
         refusal=refusal,
         rival=first_of(restore, api.list("EtcdRestore", namespace, "")) if restore.in_place and not finished else "",
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
-        claims={each["metadata"]["name"]: each["metadata"]["labels"].get(UID_LABEL, "") for each in claims},
+        claims={each["metadata"]["name"]: _claim(each["metadata"]) for each in claims},
         source=source,
         check_log=api.log(namespace, source.pod, "check") if source and source.running and not finished else None,
         jobs=_jobs(api, restore, status, pods, now),
         backup=before.get("status", {}) if before else None,
     )
+
+
+def _claim(meta: Manifest) -> Claim:
+    return Claim(meta["uid"], meta["labels"].get(UID_LABEL, ""), "deletionTimestamp" in meta)
 
 
 def _stopped(api: Kube, namespace: str, name: str, selector: str) -> bool:

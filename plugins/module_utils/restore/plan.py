@@ -11,7 +11,7 @@ from ..api.cluster import HELD_BY, Cluster
 from ..api.restore import Restore, Snapshot
 from ..kube import jobs
 from ..kube.manifest import Manifest
-from ..plan import WARNING, Action
+from ..plan import WARNING, Action, Ref
 from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
@@ -23,7 +23,10 @@ class Phase(BasePhase):
     STOPPING = "Stopping", "In place: every member is stopped."
     RESTORING = "Restoring", "Each member's data is made from the snapshot."
     STARTING = "Starting", "All data is in place, and the members start."
-    PUTTING_BACK = "PuttingBack", "The restore failed, and the previous data is put back."
+    PUTTING_BACK = (
+        "PuttingBack",
+        "The restore failed. The previous data is put back, or the new EtcdCluster is removed.",
+    )
     SUCCEEDED = "Succeeded", "The EtcdCluster runs with the data of the snapshot."
     FAILED = "Failed", "The message says why, and what the EtcdCluster has now. It is not tried again."
 
@@ -48,7 +51,12 @@ class Reason(BaseReason):
         "Wait; the message has a Job's problem, if any.",
     )
     STARTING = "Starting", "All data is in place, and the members start.", "Wait."
-    PUTTING_BACK = "PuttingBack", "The restore failed, and the previous data is put back.", "Wait.", WARNING
+    PUTTING_BACK = (
+        "PuttingBack",
+        "The restore failed. The previous data is put back, or the new EtcdCluster is removed.",
+        "Wait.",
+        WARNING,
+    )
     SUCCEEDED = "Succeeded", "The EtcdCluster runs with the data of the snapshot.", ""
     FAILED = (
         "Failed",
@@ -103,10 +111,27 @@ class ReleaseCluster(Action):
 
 
 @dataclass(frozen=True)
+class RemoveCluster(Action):
+    """Delete the EtcdCluster that a failed restore created, after its PVCs: it never started and has no data."""
+
+    cluster: Ref
+    claims: tuple[Ref, ...]
+
+
+@dataclass(frozen=True)
 class DeleteJobs(Action):
     """Delete Jobs that have reported."""
 
     jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The PVC of a member."""
+
+    uid: str
+    cluster_uid: str  # of the EtcdCluster that it was made for
+    deleting: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,7 +145,7 @@ class Observation:
     refusal: str = ""  # why Kubernetes would refuse the new EtcdCluster
     rival: str = ""  # another EtcdRestore that restores the same EtcdCluster and comes first
     stopped: bool = True  # no member runs, and none is about to start
-    claims: Mapping[str, str] = field(default_factory=dict)  # name: the uid of the EtcdCluster that it was made for
+    claims: Mapping[str, Claim] = field(default_factory=dict)  # of members, by name
     source: jobs.Job | None = None
     check_log: str | None = None
     jobs: Mapping[str, jobs.Job] = field(default_factory=dict)  # by name, of members

@@ -24,7 +24,7 @@ from ..kube import jobs
 from ..kube.conditions import conditions, sentence, time_text
 from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
-from ..plan import SOON, Plan
+from ..plan import SOON, Plan, Ref
 from . import jobs as restore_jobs
 from . import previous
 from .plan import (
@@ -36,6 +36,7 @@ from .plan import (
     Phase,
     Reason,
     ReleaseCluster,
+    RemoveCluster,
 )
 
 _SETTLED = 3600  # seconds until a finished restore is looked at again
@@ -56,7 +57,7 @@ def plan(restore: Restore, observed: Observation, before: dict[str, Any]) -> Pla
         Phase.STOPPING: _stopping,
         Phase.RESTORING: _restoring,
         Phase.STARTING: _starting,
-        Phase.PUTTING_BACK: _put_back,
+        Phase.PUTTING_BACK: _undo,
     }
     return next_action.get(phase, _verifying)(restore, observed, before)
 
@@ -321,12 +322,15 @@ def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -
 
 
 def _fail(restore: Restore, observed: Observation, before: dict[str, Any], why: str) -> Plan:
-    """In place, the previous data is put back first."""
-    if restore.in_place and observed.held_by(restore) and "size" in before:  # it was planned to take the hold
-        return _put_back(restore, observed, before | {"failure": why})
-    if observed.resource and not restore.in_place and observed.annotations.get(MADE_BY) == restore.uid:
-        why = f"{why.rstrip('.')}. EtcdCluster {restore.cluster} was created and has no data; delete it"
+    """What was changed is undone first: the previous data is put back, or the new EtcdCluster is removed."""
+    own = restore.in_place or observed.annotations.get(MADE_BY) == restore.uid
+    if own and observed.held_by(restore) and "size" in before:  # it was planned to hold it, or to create it
+        return _undo(restore, observed, before | {"failure": why})
     return _failed(why)
+
+
+def _undo(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    return (_put_back if restore.in_place else _remove)(restore, observed, before)
 
 
 def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
@@ -347,6 +351,23 @@ def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -
     if writing := [name for name in made if not observed.jobs[name].finished]:
         return replace(going, action=DeleteJobs(tuple(writing)))
     return previous.put_back(restore, observed, size, going) if observed.at_rest(restore) else going
+
+
+def _remove(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    """Remove a new EtcdCluster: it is held, so no member has started, and nobody else has anything on its volumes."""
+    why, resource = before["failure"].rstrip("."), observed.resource
+    message = f"The restore failed: {why}. Removing EtcdCluster {restore.cluster}, which has no data."
+    going = Plan(Phase.PUTTING_BACK, Reason.PUTTING_BACK, message, record={"failure": why})
+    if made := [name for name in _member_jobs(restore, before["size"]) if name in observed.jobs]:
+        return replace(going, action=DeleteJobs(tuple(made)))
+    if resource is None or "deletionTimestamp" in resource["metadata"]:
+        return _failed(f"{why}. EtcdCluster {restore.cluster}, which it had created, was removed")
+    if not observed.held_by(restore):
+        return _failed(f"{why}. EtcdCluster {restore.cluster} is not held by this EtcdRestore any more, and stays")
+    cluster = Ref(restore.cluster, resource["metadata"]["uid"])
+    own = {name: each for name, each in observed.claims.items() if each.cluster_uid == cluster.uid}
+    claims = tuple(Ref(name, each.uid) for name, each in own.items() if not each.deleting)
+    return replace(going, action=RemoveCluster(cluster, claims))
 
 
 def _failed(why: str) -> Plan:
@@ -384,7 +405,7 @@ def _deleted(restore: Restore, observed: Observation, before: dict[str, Any], ph
     if phase is Phase.STARTING:
         return replace(_starting(restore, observed, before), finalized=not observed.held_by(restore))
     if phase is Phase.PUTTING_BACK:
-        planned = _put_back(restore, observed, before)
+        planned = _undo(restore, observed, before)
     else:
         planned = _fail(restore, observed, before, "the EtcdRestore was deleted before it was done")
     return replace(planned, finalized=planned.phase is Phase.FAILED)

@@ -51,7 +51,14 @@ def test_restore_in_place_is_observed_with_its_cluster_and_pvcs(namespace: Names
     assert found.image == "operator:1"
     assert found.cluster == cluster
     assert (found.status["clusterID"], found.annotations) == ("old", {})
-    assert found.claims == {"data-example-0": cluster.uid, "data-example-1": ""}
+    assert {name: claim.cluster_uid for name, claim in found.claims.items()} == {
+        "data-example-0": cluster.uid,
+        "data-example-1": "",
+    }
+    assert (
+        found.claims["data-example-0"].uid
+        == namespace.get("PersistentVolumeClaim", "data-example-0")["metadata"]["uid"]
+    )
     assert found.snapshot
     assert (found.snapshot.location, found.problem) == ("claim://disk/example/one.db", "")
     assert (found.source, found.jobs, found.backup, found.refusal) == (None, {}, None, "")

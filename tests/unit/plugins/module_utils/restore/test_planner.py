@@ -17,9 +17,10 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import (
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore, Snapshot
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Ended, Job
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan, Ref
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase as BasePhase
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import (
+    Claim,
     CreateObjects,
     DeleteJobs,
     FetchSnapshot,
@@ -28,6 +29,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import (
     Phase,
     Reason,
     ReleaseCluster,
+    RemoveCluster,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import (
     abandoned,
@@ -84,6 +86,12 @@ class World:
                 kept = {name: job for name, job in self.seen.jobs.items() if name not in jobs}
                 source = None if "back-source" in jobs else self.seen.source
                 self.seen = replace(self.seen, jobs=kept, source=source)
+            case RemoveCluster(cluster, claims):
+                assert self.seen.resource
+                assert self.seen.resource["metadata"]["uid"] == cluster.uid
+                gone = {claim.name for claim in claims}
+                left = {name: each for name, each in self.seen.claims.items() if name not in gone}
+                self.seen = replace(self.seen, resource=None, claims=left)
             case HoldCluster(_, version, annotations):
                 assert version == self.seen.resource_version
                 self.annotate(annotations)
@@ -98,9 +106,10 @@ class World:
             case "Job":
                 self.seen = replace(seen, jobs={**seen.jobs, name: ACTIVE})
             case "PersistentVolumeClaim":
-                self.seen = replace(seen, claims={**seen.claims, name: "cluster-uid"})
+                self.seen = replace(seen, claims={**seen.claims, name: Claim(f"uid-of-{name}", "cluster-uid")})
             case "EtcdCluster":
-                self.seen = replace(seen, resource=manifest)
+                meta = {**manifest["metadata"], "uid": "cluster-uid"}
+                self.seen = replace(seen, resource={**manifest, "metadata": meta})
             case "EtcdBackup":
                 self.seen = replace(seen, backup={})
 
@@ -125,7 +134,7 @@ def _created(planned: Plan) -> tuple[Manifest, ...]:
 
 def _in_place() -> World:
     resource = {"metadata": {"name": "example"}, "status": {"phase": "Running", "clusterID": "old", "members": MEMBERS}}
-    claims = {f"data-example-{number}": "cluster-uid" for number in range(3)}
+    claims = {f"data-example-{number}": Claim(f"claim-{number}", "cluster-uid") for number in range(3)}
     return World(IN_PLACE, replace(CLUSTER, name="example"), resource=resource, claims=claims, stopped=False)
 
 
@@ -461,13 +470,70 @@ def test_previous_data_that_cannot_be_deleted_is_reported() -> None:
     assert "could not be deleted from PVC data-example-0, data-example-1, data-example-2" in world.status["message"]
 
 
-def test_new_cluster_without_data_is_reported() -> None:
+def _until_new_cluster_is_being_restored() -> World:
     world = World(NEW, CLUSTER)
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
     world.reconcile()
+    return world
+
+
+def _is_removed(world: World) -> Plan:
+    """Everything that the restore made is removed, the PVCs only after the Jobs that write to them."""
+    jobs = world.reconcile()
+    assert (jobs.phase, jobs.finalized) == (Phase.PUTTING_BACK, False)
+    assert jobs.action == DeleteJobs(tuple(f"back-member-{number}" for number in range(3)))
+    removed = world.reconcile()
+    claims = tuple(Ref(f"data-fresh-{number}", f"uid-of-data-fresh-{number}") for number in range(3))
+    assert removed.action == RemoveCluster(Ref("fresh", "cluster-uid"), claims)
+    return world.reconcile()
+
+
+def test_new_cluster_is_removed_when_its_data_cannot_be_made() -> None:
+    world = _until_new_cluster_is_being_restored()
     world.finish("member", FAILED)
-    assert "EtcdCluster fresh was created and has no data; delete it" in world.reconcile().message
+    ended = _is_removed(world)
+    assert ended.phase is Phase.FAILED
+    assert ended.message == (
+        "A member's data could not be made: no room. EtcdCluster fresh, which it had created, was removed."
+    )
+    world.reconcile()
+    assert (world.seen.source, world.seen.jobs, world.seen.claims) == (None, {}, {})
+
+
+def test_new_cluster_is_removed_when_the_restore_is_deleted_before_it_starts() -> None:
+    world = _until_new_cluster_is_being_restored()
+    world.restore = replace(NEW, deleting=True)
+    ended = _is_removed(world)
+    assert (ended.phase, ended.finalized) == (Phase.FAILED, True)
+
+
+def test_restore_that_is_deleted_before_it_creates_a_cluster_leaves_at_once() -> None:
+    world = World(NEW, CLUSTER)
+    world.reconcile()
+    world.restore = replace(NEW, deleting=True)
+    ended = world.reconcile()
+    assert (ended.finalized, ended.action) == (True, None)
+
+
+def test_cluster_that_has_its_data_starts_although_the_restore_is_deleted() -> None:
+    world = _until_new_cluster_is_being_restored()
+    world.finish("member")
+    world.status["phase"] = "Starting"  # reported, then the operator crashed
+    world.status["releaseTime"] = NOW.isoformat()
+    world.restore = replace(NEW, deleting=True)
+    released = world.reconcile()
+    assert (isinstance(released.action, ReleaseCluster), released.finalized) == (True, False)
+    assert world.reconcile().finalized
+    assert HELD_BY not in world.seen.annotations
+
+
+def test_cluster_that_another_restore_made_is_never_removed() -> None:
+    world = _until_new_cluster_is_being_restored()
+    world.annotate({MADE_BY: "another-uid"})
+    ended = world.reconcile()
+    assert (ended.phase, ended.action) == (Phase.FAILED, None)
+    assert "exists and is not changed" in ended.message
 
 
 def test_deletion_while_restoring_puts_the_previous_data_back() -> None:
@@ -498,7 +564,7 @@ def test_deletion_while_restoring_puts_the_previous_data_back() -> None:
             "is already being restored by EtcdRestore back",
         ),
         (NEW, {"resource": {"metadata": {}}}, "EtcdCluster fresh exists and is not changed"),
-        (NEW, {"claims": {"data-fresh-0": "x"}}, "hold data of an earlier cluster"),
+        (NEW, {"claims": {"data-fresh-0": Claim("claim-0", "x")}}, "hold data of an earlier cluster"),
         (NEW, {"cluster": replace(CLUSTER, storage=Storage("Memory"))}, "must be Persistent"),
         (NEW, {"refusal": "spec.size: too large"}, "spec.size: too large"),
         (NEW, {"problem": "EtcdBackup x does not exist"}, "EtcdBackup x does not exist"),
@@ -559,5 +625,5 @@ def test_restore_fails_when_the_source_job_ends_early() -> None:
     world.reconcile(source=SERVING, check_log=CHECKED)
     world.reconcile()
     planned = world.reconcile(source=None)
-    assert planned.phase is Phase.FAILED
-    assert planned.message.startswith("The Job that hands out the snapshot has ended.")
+    assert planned.phase is Phase.PUTTING_BACK
+    assert planned.message.startswith("The restore failed: the Job that hands out the snapshot has ended.")
