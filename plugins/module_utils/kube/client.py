@@ -281,7 +281,8 @@ def _value(method: str, path: str, status: int, content: bytes, *, absent_ok: bo
     except ValueError:
         value = {"message": content.decode(errors="replace")[:500]}
     if status >= 300:
-        raise KubeError(status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
+        said = str(value.get("message"))
+        raise KubeError(status, f"{method} {path.partition('?')[0]}: {said}", said)
     return value
 
 

@@ -17,7 +17,7 @@ from ..plan import Reason as BaseReason
 
 
 class Phase(BasePhase):
-    PENDING = "Pending", "The operator has not looked at it yet."
+    PENDING = "Pending", "It has not started; the message says what it waits for."
     VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet."
     SNAPSHOTTING = "Snapshotting", "In place: a snapshot of the current data is taken first."
     STOPPING = "Stopping", "In place: every member is stopped."
@@ -41,6 +41,7 @@ class Phase(BasePhase):
 
 
 class Reason(BaseReason):
+    WAITING_FOR_BACKUP = "WaitingForBackup", "The EtcdBackup of the source is not finished.", "See the EtcdBackup."
     VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet.", "Wait."
     SNAPSHOTTING = "Snapshotting", "A snapshot of the current data is taken first.", "See the EtcdBackup."
     CREATING = "Creating", "The snapshot is verified, and the new EtcdCluster is created.", ""
@@ -140,6 +141,7 @@ class Observation:
     image: str = ""  # the operator's own
     snapshot: Snapshot | None = None
     problem: str = ""  # why there is no snapshot to restore
+    pending: str = ""  # the phase of the EtcdBackup of the source, if it is not finished
     resource: Manifest | None = None  # the EtcdCluster
     cluster: Cluster | None = None  # the same, or the one that would be created
     refusal: str = ""  # why Kubernetes would refuse the new EtcdCluster

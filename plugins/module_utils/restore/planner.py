@@ -24,7 +24,7 @@ from ..kube import jobs
 from ..kube.conditions import conditions, sentence, time_text
 from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
-from ..plan import SOON, Plan, Ref
+from ..plan import SOON, WATCHFUL, Plan, Ref
 from . import jobs as restore_jobs
 from . import previous
 from .plan import (
@@ -52,6 +52,9 @@ def plan(restore: Restore, observed: Observation, before: dict[str, Any]) -> Pla
         return _deleted(restore, observed, before, phase)
     if why := _impossible(restore, observed, before, phase):
         return _fail(restore, observed, before, why)
+    if observed.pending and phase.untouched:
+        message = f"Waiting for EtcdBackup {restore.backup} to finish: it is {observed.pending}."
+        return Plan(Phase.PENDING, Reason.WAITING_FOR_BACKUP, message, requeue=WATCHFUL)
     next_action = {
         Phase.SNAPSHOTTING: _snapshotting,
         Phase.STOPPING: _stopping,
@@ -74,7 +77,7 @@ def _impossible(restore: Restore, observed: Observation, before: dict[str, Any],
     if cluster.storage.type != "Persistent":
         return "a snapshot can only be restored onto volumes: spec.storage.type must be Persistent"
     if observed.refusal:
-        return f"Kubernetes refuses the new EtcdCluster: {observed.refusal}"
+        return f"spec.newCluster.spec is not valid, so nothing was done: {observed.refusal}"
     why = _not_in_place(restore, observed, cluster, phase) if restore.in_place else _not_new(restore, observed)
     known = before.get("etcdVersion") or (observed.snapshot.version if observed.snapshot else "")
     return why or _versions(known, cluster)
@@ -153,7 +156,7 @@ def _verifying(restore: Restore, observed: Observation, before: dict[str, Any]) 
         return replace(verifying, action=FetchSnapshot((made,)))
     job = observed.source
     if job.failed or job.is_stuck(observed.now):
-        why = workers.in_words(observed.snapshot.destination, job.why)
+        why = workers.in_words(observed.snapshot.destination, job.why, observed.snapshot.encryption_secret)
         return _fail(restore, observed, before, f"{observed.snapshot.location} can't be restored: {why}")
     checked = workers.snapshot_status(observed.check_log)
     if not job.running or not checked:

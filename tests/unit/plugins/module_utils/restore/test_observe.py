@@ -84,6 +84,12 @@ def test_new_cluster_that_kubernetes_would_refuse_is_observed_with_the_reason(na
     assert found.cluster.size == 0
 
 
+def test_unknown_field_of_the_new_cluster_is_observed_by_its_name(namespace: Namespace) -> None:
+    found = observe(namespace.kube, _restore(namespace, _new(sise=3)), {})
+    assert found.refusal.endswith('unknown field "spec.sise"')
+    assert "POST" not in found.refusal
+
+
 def test_source_is_the_snapshot_of_a_successful_backup_only(namespace: Namespace) -> None:
     _cluster(namespace)
     restore = _restore(namespace, source={"backup": "one"})
@@ -92,7 +98,14 @@ def test_source_is_the_snapshot_of_a_successful_backup_only(namespace: Namespace
     assert found.problem.startswith("EtcdBackup one does not exist")
     spec = {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
     made = namespace.resource("EtcdBackup", "one", spec)
-    assert observe(namespace.kube, restore, {}).problem == "EtcdBackup one has not succeeded: it is Pending"
+    for phase in ("Pending", "Running"):
+        namespace.kube.patch_status("EtcdBackup", namespace.name, "one", {"phase": phase})
+        found = observe(namespace.kube, restore, {})
+        assert (found.snapshot, found.problem, found.pending) == (None, "", phase)
+    namespace.kube.patch_status("EtcdBackup", namespace.name, "one", {"phase": "Failed", "message": "Full."})
+    found = observe(namespace.kube, restore, {})
+    assert found.problem == "EtcdBackup one failed; name another one. Its message: Full."
+    assert found.pending == ""
     done = {"phase": "Succeeded", "sha256": "ab", "etcdVersion": "3.6.16"}
     namespace.kube.patch_status("EtcdBackup", namespace.name, "one", done)
     found = observe(namespace.kube, restore, {})

@@ -577,6 +577,21 @@ def test_impossible_restore_fails_with_the_reason(restore: Restore, seen: dict[s
     assert said.lower() in planned.message.lower()
 
 
+def test_restore_waits_for_its_backup_and_starts_when_that_has_succeeded() -> None:
+    world = World(replace(NEW, backup="one"), CLUSTER)
+    waiting = world.reconcile(snapshot=None, pending="Running")
+    assert (waiting.phase, waiting.reason, waiting.action) == (Phase.PENDING, Reason.WAITING_FOR_BACKUP, None)
+    assert waiting.message == "Waiting for EtcdBackup one to finish: it is Running."
+    assert isinstance(world.reconcile(snapshot=SNAPSHOT, pending="").action, FetchSnapshot)
+
+
+def test_template_is_checked_before_the_restore_waits_for_its_backup() -> None:
+    seen = Observation(NOW, cluster=CLUSTER, pending="Running", refusal='unknown field "spec.sise"')
+    planned = plan(NEW, seen, {})
+    assert planned.phase is Phase.FAILED
+    assert planned.message == 'Spec.newCluster.spec is not valid, so nothing was done: unknown field "spec.sise".'
+
+
 def test_version_is_checked_from_the_snapshot_when_no_backup_names_it() -> None:
     bare = replace(SNAPSHOT, version="")
     seen = Observation(NOW, "o", bare, cluster=replace(CLUSTER, version="3.5.35"), source=SERVING, check_log=CHECKED)
