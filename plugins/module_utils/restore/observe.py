@@ -68,8 +68,6 @@ def _jobs(
     api: Kube, restore: Restore, status: dict[str, Any], pods: Sequence[Manifest], now: datetime
 ) -> dict[str, jobs.Job]:
     """The Jobs on members' volumes."""
-    if status.get("tidied"):
-        return {}
     names = [
         restore_jobs.member_name(restore, verb, ordinal)
         for verb in ("member", "putback", "tidy")

@@ -386,14 +386,18 @@ def _finished(restore: Restore, observed: Observation, before: dict[str, Any], p
     reason = Reason.SUCCEEDED if phase is Phase.SUCCEEDED else Reason.FAILED
     done = Plan(phase, reason, before.get("message", ""), requeue=_SETTLED, finalized=restore.deleting)
     going = replace(done, requeue=SOON, finalized=False)
-    left = [name for name in observed.jobs if "-tidy-" not in name]
+    replaced = phase is Phase.SUCCEEDED and restore.in_place and observed.cluster is not None
+    tidied = before.get("tidied") or not replaced
+    kept = "" if tidied else previous.kept(restore, observed, before)
+    # Jobs that delete the previous data: a crash may have left some, or the copy of that data was deleted since.
+    left = [name for name in observed.jobs if tidied or kept or "-tidy-" not in name]
     if observed.source:
         left.append(restore_jobs.source_name(restore))
     if left:
         return replace(going, action=DeleteJobs(tuple(left)))
-    if phase is Phase.FAILED or not restore.in_place or observed.cluster is None or before.get("tidied"):
+    if tidied:
         return done
-    if kept := previous.kept(restore, observed, before):
+    if kept:
         return replace(done, message=_success(restore, before, kept), record={"previousData": kept})
     return previous.tidy(restore, observed, before["size"], replace(going, message=_success(restore, before, "")))
 

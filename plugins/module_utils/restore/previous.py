@@ -18,9 +18,13 @@ from .plan import CreateObjects, DeleteJobs, HoldCluster, Observation
 
 def kept(restore: Restore, observed: Observation, before: dict[str, Any]) -> str:
     """Where the previous data is kept, because there is no other copy of it; "" when it may be deleted."""
-    names = _claims(observed, list(_jobs(restore, observed, "tidy", before["size"]))) if restore.in_place else ""
-    if not names or restore.delete_previous or _is_copied(observed, before):
+    if not restore.in_place or restore.delete_previous or _is_copied(observed, before):
         return ""
+    volumes = _jobs(restore, observed, "tidy", before["size"])
+    left = [each for each, job in volumes.items() if job not in observed.jobs or not observed.jobs[job].complete]
+    if not left:
+        return ""
+    names = _claims(observed, left)
     return f"{restore_jobs.previous_data(restore)} on PVC {names}"
 
 

@@ -608,6 +608,12 @@ def test_finished_restore_does_nothing_more() -> None:
         assert (planned.phase, planned.action) == (phase, None)
 
 
+def test_jobs_that_a_crash_has_left_are_deleted() -> None:
+    left = Observation(NOW, cluster=CLUSTER, jobs={"back-tidy-1": COMPLETE})
+    planned = plan(IN_PLACE, left, {"phase": Phase.SUCCEEDED, "tidied": True})
+    assert planned.action == DeleteJobs(("back-tidy-1",))
+
+
 def test_restore_ends_when_its_namespace_or_itself_is_gone() -> None:
     for planned in (abandoned(IN_PLACE), gone("back")):
         assert (planned.reason, planned.finalized, planned.action) == (Reason.GONE, True, None)
