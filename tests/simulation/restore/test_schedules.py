@@ -6,7 +6,7 @@ import pytest
 
 from .schedule import play
 
-SEEDS = 400
+SEEDS = 500
 _CHUNK = 100
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup import planner as backup_planner
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore import observe, planner, previous
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planner, previous
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import Observation
 
 from .. import role
 from ..etcd import ViolationError
-from .api import Api
 from .schedule import play_all
 from .test_schedules import SEEDS
 
@@ -25,17 +24,6 @@ Patch = pytest.MonkeyPatch
 def _always(module: Any, name: str, value: Any) -> Callable[[Patch], None]:
     """A function that always returns the same."""
     return lambda patch: patch.setattr(module, name, lambda *_, **__: value)
-
-
-def _without_seniority(patch: Patch) -> None:
-    """No restore is refused because another one comes first: only the hold is left."""
-    patch.setattr(observe, "first_of", lambda *_: "")
-
-
-def _without_resource_version(patch: Patch) -> None:
-    _without_seniority(patch)
-    annotate = Api.annotate
-    patch.setattr(Api, "annotate", lambda api, *arguments: annotate(api, *arguments[:4]))
 
 
 def _leaves_at_once(patch: Patch) -> None:
@@ -69,7 +57,6 @@ def _without(action: str) -> Callable[[Patch], None]:
 
 
 BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
-    "a hold has no precondition": (_without_resource_version, "only its holder takes or releases a hold"),
     "the hold of another is taken over": (_always(planner, "_not_in_place", ""), "only its holder takes or releases"),
     "previous data counts as copied": (
         _always(previous, "_is_copied", True),
@@ -97,8 +84,3 @@ def test_breakage_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     breakage(monkeypatch)
     with pytest.raises(ViolationError, match=f"^({what})"):
         play_all(SEEDS)
-
-
-def test_hold_alone_is_enough_for_two_restores(monkeypatch: pytest.MonkeyPatch) -> None:
-    _without_seniority(monkeypatch)
-    play_all(SEEDS // 2)
