@@ -112,7 +112,7 @@ def test_learner_is_added_once_and_removed(three_live: Live) -> None:
 
 
 def test_slot_of_a_member_that_has_started_gets_no_learner(three_live: Live) -> None:
-    with _reached(three_live) as live, pytest.raises(EtcdError, match="e-1 is in use: member .* is a voter"):
+    with _reached(three_live) as live, pytest.raises(EtcdError, match=r"e-1 is in use: member .* is a voter"):
         change_member(live, "learner", "e-1")
 
 
