@@ -134,7 +134,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module impo
     FETCH_OPTIONS,
     OPTIONS,
     end,
-    keys_in,
+    identities_in,
     restore_command,
     run_etcdutl,
     s3_settings,
@@ -228,7 +228,7 @@ def _restore(module: AnsibleModule) -> Result:
 
 def _fetch(module: AnsibleModule, plain: Path) -> Result:
     params = module.params
-    identities = keys_in(params["identity_file"], "identities for encryption")
+    identities = identities_in(params["identity_file"])
     found = fetch(params["src"], plain, s3_settings(params), identities, params["sha256"])
     return {"snapshot_size": found["snapshot_size"]}
 

@@ -190,7 +190,8 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.location im
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     OPTIONS,
     end,
-    keys_in,
+    identities_in,
+    recipients_in,
     s3_settings,
     snapshot_status,
 )
@@ -356,8 +357,8 @@ class _Tee:
 
 def _recipients(params: dict[str, Any]) -> list[str]:
     if params["recipients_file"]:
-        return keys_in(params["recipients_file"], "recipients for encryption")
-    identities = keys_in(params["identity_file"], "identities for encryption")
+        return recipients_in(params["recipients_file"])
+    identities = identities_in(params["identity_file"])
     return codec.recipients_of(identities) if identities else []
 
 

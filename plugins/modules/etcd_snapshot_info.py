@@ -108,7 +108,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module impo
     FETCH_OPTIONS,
     OPTIONS,
     end,
-    keys_in,
+    identities_in,
     s3_settings,
     snapshot_status,
 )
@@ -130,7 +130,7 @@ def main() -> None:
 
 def _verify(module: AnsibleModule) -> Result:
     params = module.params
-    identities = keys_in(params["identity_file"], "identities for encryption")
+    identities = identities_in(params["identity_file"])
     settings = s3_settings(params)
     if params["copy"] and not module.check_mode:
         return {"changed": True, **fetch(params["src"], Path(params["copy"]), settings, identities, params["sha256"])}

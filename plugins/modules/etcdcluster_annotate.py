@@ -9,11 +9,16 @@ module: etcdcluster_annotate
 short_description: Set the annotations by which a restore holds and releases an EtcdCluster
 description:
   - Sets annotations of an EtcdCluster. The operator watches them, so it reconciles at once.
+  - Nothing is changed if the EtcdCluster has changed since the decision. So of two restores, only one can hold it.
 author: The etcdops authors
 options:
   annotations:
     description: The annotations; an empty value removes one.
     type: dict
+    required: true
+  resource_version:
+    description: The resourceVersion of the EtcdCluster on which this was decided.
+    type: str
     required: true
   forget_id:
     description:
@@ -32,17 +37,19 @@ EXAMPLES = r"""
     name: example
     annotations:
       etcdops.dev/restore: ""
+    resource_version: "4711"
 """
 
 RETURN = r"""
-found:
-  description: Whether there is such an EtcdCluster.
-  type: bool
+refused:
+  description: Why nothing was changed; empty when it was.
+  type: str
   returned: always
 """
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore import acting
 
 
 def main() -> None:
@@ -51,25 +58,20 @@ def main() -> None:
             "namespace": {"type": "str", "required": True},
             "name": {"type": "str", "required": True},
             "annotations": {"type": "dict", "required": True},
+            "resource_version": {"type": "str", "required": True},
             "forget_id": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
-    namespace, name = module.params["namespace"], module.params["name"]
+    namespace, name, version = (module.params[each] for each in ("namespace", "name", "resource_version"))
     wanted = {key: value or None for key, value in module.params["annotations"].items()}
+    act = acting.start_restored if module.params["forget_id"] else acting.annotate
     try:
-        api = kube.connect()
-        found = api.get("EtcdCluster", namespace, name)
-        have = (found or {}).get("metadata", {}).get("annotations") or {}
-        changed = found is not None and any(have.get(key) != value for key, value in wanted.items())
-        if found and not module.check_mode:
-            if module.params["forget_id"]:  # while it is still held and marked as restored
-                api.annotate("EtcdCluster", namespace, name, {key: value for key, value in wanted.items() if value})
-                api.patch_status("EtcdCluster", namespace, name, {"clusterID": None})
-            api.annotate("EtcdCluster", namespace, name, wanted)
+        done = module.check_mode or act(kube.connect(), namespace, name, wanted, version)
     except kube.KubeError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=changed, found=found is not None)
+    refused = "" if done else f"EtcdCluster {name} has changed since this was decided, or is gone."
+    module.exit_json(changed=done, refused=refused)
 
 
 if __name__ == "__main__":

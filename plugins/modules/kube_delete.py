@@ -16,7 +16,17 @@ options:
     description: The kind of the objects.
     type: str
     required: true
-    choices: [ConfigMap, EtcdBackup, Job, PersistentVolumeClaim, Pod, PodDisruptionBudget, Secret, Service, StatefulSet]
+    choices:
+      - ConfigMap
+      - EtcdBackup
+      - EtcdCluster
+      - Job
+      - PersistentVolumeClaim
+      - Pod
+      - PodDisruptionBudget
+      - Secret
+      - Service
+      - StatefulSet
   namespace:
     description: The namespace of the objects.
     type: str
@@ -93,6 +103,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import Ku
 _KINDS = [
     "ConfigMap",
     "EtcdBackup",
+    "EtcdCluster",
     "Job",
     "PersistentVolumeClaim",
     "Pod",

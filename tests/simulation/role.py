@@ -1,4 +1,4 @@
-"""Runs the task files of the role, so that their order and conditions are simulated too."""
+"""Runs the task files of a role, so that their order and conditions are simulated too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jinja2
 import yaml
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 
-_TASKS = Path(__file__).parents[2] / "roles/etcdcluster/tasks"
+_ROLES = Path(__file__).parents[2] / "roles"
 _KEYWORDS = {"name", "register", "when"}
 _JINJA = jinja2.Environment(autoescape=False)  # noqa: S701  for expressions only
 
@@ -29,11 +29,11 @@ class Task:
     register: str
 
 
-def run(plan: Plan, module: Module) -> None:
+def run(plan: Plan, module: Module, role: str = "etcdcluster") -> None:
     """Run the tasks of a plan's action; `module` is called for each task."""
     result = plan.as_result()
-    values = {"etcdcluster_plan": result, "ansible_operator_meta": {"namespace": "", "name": ""}}
-    _run(tasks(_TASKS / f"actions/{result['action']['name']}.yml"), values, module)
+    values = {f"{role}_plan": result, "ansible_operator_meta": {"namespace": "", "name": ""}}
+    _run(tasks(_ROLES / role / f"tasks/actions/{result['action']['name']}.yml"), values, module)
 
 
 def _run(found: tuple[Task, ...], values: Values, module: Module) -> None:
@@ -58,7 +58,7 @@ def _read(path: Path) -> Iterator[Task]:
         when = _JINJA.compile_expression(task.get("when", "true"), undefined_to_none=False)
         register = task.get("register", "")
         if action == "ansible.builtin.include_tasks":
-            yield Task("", {}, tasks(_TASKS / task[action]), when, register)
+            yield Task("", {}, tasks(path.parents[1] / task[action]), when, register)
         else:
             arguments = {name: _argument(value) for name, value in task[action].items()}
             yield Task(action.rpartition(".")[2], arguments, (), when, register)

@@ -19,7 +19,7 @@ ORDER = ("etcd", "snapshots", "kube", "api", "plan", "cluster", "backup", "resto
 WITH_IO = {
     "cluster": {"acting", "observe", "restart", "validation"},
     "backup": {"notify", "observe"},
-    "restore": {"observe"},
+    "restore": {"acting", "observe"},
     "schedule": {"observe"},
 }
 

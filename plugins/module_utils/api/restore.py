@@ -9,6 +9,8 @@ from ..kube.manifest import Manifest
 from . import backup
 from .backup import Destination
 
+DELETE_PREVIOUS_DATA = "etcdops.dev/delete-previous-data"  # an annotation: delete what was kept on the volumes
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -36,10 +38,12 @@ class Restore:
     generation: int
     cluster: str
     in_place: bool
+    created: str = ""  # when, as Kubernetes writes it
     backup: str = ""  # the EtcdBackup, if the source is one
     snapshot: Snapshot | None = None  # the source, if it is a location
     template: dict[str, Any] = field(default_factory=dict)  # the spec of a new EtcdCluster
     take_snapshot: bool = True
+    delete_previous: bool = False  # the data from before the restore, although there is no copy of it
     deleting: bool = False
 
 
@@ -54,10 +58,12 @@ def parse(resource: Manifest) -> Restore:
         generation=meta.get("generation", 1),
         cluster=in_place.get("cluster") or new.get("name", ""),
         in_place=bool(in_place),
+        created=meta.get("creationTimestamp", ""),
         backup=spec["source"].get("backup", ""),
         snapshot=_location(spec["source"]),
         template=new.get("spec", {}),
         take_snapshot=in_place.get("snapshot", "Take") == "Take",
+        delete_previous=(meta.get("annotations") or {}).get(DELETE_PREVIOUS_DATA) == "true",
         deleting="deletionTimestamp" in meta,
     )
 

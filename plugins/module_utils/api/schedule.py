@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -12,6 +14,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from ..kube.manifest import Manifest
+
+# What other programs write for five fields.
+_SHORT = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 
 
 @dataclass(frozen=True)
@@ -94,14 +107,31 @@ def zone_of(schedule: Schedule) -> ZoneInfo:
 
 
 def runs_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
-    """When runs are due after that, in the schedule's time zone. ScheduleError when it can't be told."""
+    """When runs are due after that, in the schedule's time zone; none when no date matches.
+
+    ScheduleError when it can't be told.
+    """
     zone = zone_of(schedule)
     if zone.key != schedule.zone:
         raise ScheduleError(f"spec.timeZone {schedule.zone} is unknown. Use a name such as Europe/Berlin")
+    if schedule.cron.startswith("@"):
+        fields = _SHORT.get(schedule.cron, "0 3 * * *")
+        raise ScheduleError(f"spec.schedule {schedule.cron!r} is not supported. Write it in five fields: {fields}")
     try:
         return CronSim(schedule.cron, moment.astimezone(zone))
     except CronSimError as error:
+        if _would_match_january(schedule.cron):
+            return iter(())
         message = (
             f"spec.schedule {schedule.cron!r} is not a cron expression ({error}). Use five fields such as 0 3 * * *"
         )
         raise ScheduleError(message) from error
+
+
+def _would_match_january(cron: str) -> bool:
+    """Whether only its months are too short for the day of the month: January has every day."""
+    fields = cron.split()
+    with suppress(CronSimError):
+        CronSim(" ".join([*fields[:-2], "1", *fields[-1:]]), datetime(2026, 1, 1, tzinfo=UTC))
+        return len(fields) > 4 and re.fullmatch("[1-9,*/-]+", fields[-2]) is not None
+    return False

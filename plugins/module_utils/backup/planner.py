@@ -111,7 +111,8 @@ def _follow(backup: Backup, observed: Observation, job: jobs.Job) -> Plan:
         saved = job.ended.get("save")
         # A worker that reported its own failure has left nothing, unless it is unsure.
         left = saved is None or saved.code == 0 or "error" not in saved.report or saved.report.get("unsure", False)
-        return _fail(backup, observed, workers.in_words(backup.destination, job.why), left=left)
+        why = workers.in_words(backup.destination, job.why, backup.encryption_secret)
+        return _fail(backup, observed, why, left=left)
     if job.is_stuck(observed.now):
         return _fail(backup, observed, job.problem, left=job.begun)
     doing = "Verifying the snapshot." if "save" in job.ended else f"Taking a snapshot of {backup.cluster}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,8 +58,9 @@ def path_in_pod(destination: Destination, name: str) -> str:
     return place if destination.s3 else place.replace(f"claim://{destination.claim.name}", CLAIM)  # type: ignore[union-attr]
 
 
-def in_words(destination: Destination, text: str) -> str:
-    """What a Job reported, with locations as the user knows them."""
+def in_words(destination: Destination, text: str, encryption_secret: str = "") -> str:
+    """What a Job reported, with locations and keys as the user knows them."""
+    text = re.sub(rf"{_ENCRYPTION}/(\w+)", rf"key \1 of Secret {encryption_secret}", text)
     return text.replace(f"{CLAIM}/", f"claim://{destination.claim.name}/") if destination.claim else text
 
 

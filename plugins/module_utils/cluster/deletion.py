@@ -41,16 +41,17 @@ def final_snapshot_name(cluster: Cluster) -> str:
 
 
 def wants_final_snapshot(cluster: Cluster) -> bool:
+    """Whether the deletion waits for it."""
     return bool(cluster.final_snapshot) and not cluster.skip_final_snapshot
 
 
 def _final_snapshot(s: Situation) -> Plan | None:
     """What is to be done about the final snapshot; None when there is one, or none is wanted or possible."""
     has_data = s.observed.memory.cluster_id is not None or s.cluster.restored
-    if not wants_final_snapshot(s.cluster) or not has_data:
-        return None
     name = final_snapshot_name(s.cluster)
     made = s.observed.objects.get(f"EtcdBackup/{name}")
+    if not wants_final_snapshot(s.cluster) or not has_data:
+        return _discard(made)
     if made is None:
         message = f"Taking a final snapshot: EtcdBackup {name}."
         return Plan(Phase.DELETING, Reason.FINAL_SNAPSHOT, message, TakeSnapshot(_manifest(s.cluster)), WATCHFUL)
@@ -63,12 +64,24 @@ def _final_snapshot(s: Situation) -> Plan | None:
     return Plan(Phase.DELETING, Reason.FINAL_SNAPSHOT, message, requeue=WATCHFUL)
 
 
+def _discard(made: Manifest | None) -> Plan | None:
+    """Delete a final snapshot that did not succeed and that nobody wants any more."""
+    if made is None or "deletionTimestamp" in made["metadata"] or made.get("status", {}).get("phase") == "Succeeded":
+        return None
+    message = f"Deleting EtcdBackup {made['metadata']['name']}: the final snapshot is skipped."
+    return Plan(Phase.DELETING, Reason.DELETING, message, DeleteSnapshot(_ref(made)))
+
+
+def _ref(made: Manifest) -> Ref:
+    return Ref(made["metadata"]["name"], made["metadata"].get("uid", ""))
+
+
 def _failed(s: Situation, made: Manifest) -> Plan:
     told = made["status"].get("message", "")
     message = f"The final snapshot failed: {told} Nothing is deleted, and it is tried again. {_SKIP}"
     moved = made["spec"]["destination"] != s.cluster.final_snapshot["destination"]
     waited = s.observed.now - ended_at(made) > _RETRY
-    again = DeleteSnapshot(Ref(made["metadata"]["name"], made["metadata"].get("uid", ""))) if moved or waited else None
+    again = DeleteSnapshot(_ref(made)) if moved or waited else None
     return Plan(Phase.DELETING, Reason.FINAL_SNAPSHOT_FAILED, message, again, WATCHFUL)
 
 

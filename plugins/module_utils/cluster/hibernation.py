@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..api.cluster import HELD_BY
 from ..plan import SETTLED, SOON, WATCHFUL, Plan
 from . import desired
 from .actions import SealConfiguration, StartMembers, StopMembers
@@ -14,7 +15,10 @@ from .situation import Situation
 
 def hold(s: Situation) -> Plan:
     """An EtcdRestore works on the volumes: no member may run."""
-    message = f"EtcdRestore {s.cluster.held_by} holds this cluster; no member runs until its data is in place."
+    message = (
+        f"EtcdRestore {s.cluster.held_by} holds this cluster; no member runs until its data is in place. If that "
+        f"EtcdRestore does not exist any more, remove the annotation {HELD_BY} of this EtcdCluster."
+    )
     held = Plan(Phase.RESTORING, Reason.RESTORING, message, requeue=WATCHFUL)
     if _has_pods(s):
         stop = desired.conditional(desired.for_recorded_members(s, 0).stateful_set, s)

@@ -90,7 +90,7 @@ def _asked(cluster: Cluster, memory: Memory, operator: str) -> list[Asked]:
 def _snapshots(cluster: Cluster, memory: Memory) -> list[str]:
     """The EtcdBackups that matter: the one before an upgrade, and the final one."""
     if cluster.deleting:
-        return [deletion.final_snapshot_name(cluster)] if deletion.wants_final_snapshot(cluster) else []
+        return [deletion.final_snapshot_name(cluster)]
     upgrade = memory.upgrade
     if upgrade is None or not upgrade.snapshot or (upgrade.completed and not cluster.upgrade.keep_for):
         return []

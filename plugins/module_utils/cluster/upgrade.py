@@ -16,7 +16,7 @@ from .membership import Membership, display
 from .memory import Upgrade, upgrade_record
 from .plan import Phase, Reason
 from .situation import Situation
-from .upgrade_snapshot import begin, snapshot
+from .upgrade_snapshot import begin, discard, snapshot
 
 
 def in_progress(s: Situation) -> Upgrade | None:
@@ -198,6 +198,8 @@ def finish(s: Situation, members: Membership, settled: Plan) -> Plan:
     upgrade = in_progress(s)
     if upgrade is None or s.target:
         return settled
+    if unused := discard(s, upgrade):
+        return unused
     upgrade = replace(upgrade, to=s.version)
     goal, reached = parse(s.version), members.cluster_version
     other = [f"{slot.name} {slot.version}" for slot in members.voters if slot.version != s.version]

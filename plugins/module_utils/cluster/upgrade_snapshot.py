@@ -32,7 +32,8 @@ def snapshot(s: Situation, upgrade: Upgrade, *, started: bool) -> Plan | None:
     When etcd was told to prepare (`started`), the upgrade has begun, however long that takes: its snapshot counts.
     """
     if not s.cluster.upgrade.snapshot:
-        return None
+        unused = discard(s, upgrade)
+        return replace(unused, phase=Phase.UPGRADING) if unused else None
     upgrade = upgrade if upgrade.snapshot else _named(s, replace(upgrade, started=s.observed.now))
     taking = Plan(
         Phase.UPGRADING,
@@ -64,6 +65,15 @@ def _is_usable(s: Situation, made: Manifest, *, started: bool) -> bool:
     status = made["status"]
     own = status.get("clusterID") == s.observed.memory.cluster_id
     return own and (started or s.observed.now - datetime.fromisoformat(status["completionTime"]) < _FRESH)
+
+
+def discard(s: Situation, upgrade: Upgrade) -> Plan | None:
+    """Delete a snapshot that did not succeed, when the upgrade was taken back or goes on without it."""
+    made = s.observed.objects.get(f"EtcdBackup/{upgrade.snapshot}")
+    if made is None or "deletionTimestamp" in made["metadata"] or made.get("status", {}).get("phase") == "Succeeded":
+        return None
+    message = f"Deleting EtcdBackup {upgrade.snapshot}: the upgrade to {upgrade.to} does not need it any more."
+    return Plan(Phase.RUNNING, Reason.CLEANING_UP, message, _delete(made))
 
 
 def expired(s: Situation) -> Plan | None:

@@ -143,16 +143,20 @@ class Kube:
         path = f"{_path(manifest['kind'], meta['namespace'], meta['name'])}?{urlencode(options)}"
         return self._call("PATCH", path, manifest, content_type="application/apply-patch+yaml") or {}
 
-    def patch_status(self, kind: str, namespace: str, name: str, status: Manifest) -> None:
-        """Merge into the status; None removes a field."""
-        path = f"{_path(kind, namespace, name)}/status"
-        self._call("PATCH", path, {"status": status}, content_type="application/merge-patch+json", absent_ok=True)
+    def patch_status(
+        self, kind: str, namespace: str, name: str, status: Manifest, resource_version: str = ""
+    ) -> Manifest | None:
+        """Merge into the status; None removes a field. Returns as `annotate` does."""
+        return self._merge(f"{_path(kind, namespace, name)}/status", {"status": status}, resource_version)
 
-    def annotate(self, kind: str, namespace: str, name: str, annotations: dict[str, str | None]) -> bool:
-        """Set annotations, remove those that are None; False when the object does not exist."""
-        patch = {"metadata": {"annotations": annotations}}
-        path = _path(kind, namespace, name)
-        return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True) is not None
+    def annotate(
+        self, kind: str, namespace: str, name: str, annotations: dict[str, str | None], resource_version: str = ""
+    ) -> Manifest | None:
+        """Set annotations, remove those that are None. Returns the object as it is now.
+
+        None when it does not exist; with `resource_version`, also when it has changed since that version was read.
+        """
+        return self._merge(_path(kind, namespace, name), {"metadata": {"annotations": annotations}}, resource_version)
 
     def delete(
         self,
@@ -186,6 +190,16 @@ class Kube:
         options = urlencode({"container": container, "tailLines": 20, "limitBytes": 4096})
         status, content = self._send("GET", f"{_path('Pod', namespace, pod)}/log?{options}")
         return content.decode(errors="replace") if status == 200 else None
+
+    def _merge(self, path: str, patch: Manifest, resource_version: str) -> Manifest | None:
+        if resource_version:
+            patch = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": resource_version}}
+        try:
+            return self._call("PATCH", path, patch, content_type="application/merge-patch+json", absent_ok=True)
+        except KubeError as error:
+            if error.status == 409 and resource_version:
+                return None
+            raise
 
     def _read(self, asked: Asked) -> Manifests:
         found = self._call("GET", asked.path, absent_ok=bool(asked.name))
@@ -291,7 +305,8 @@ def _value(method: str, path: str, status: int, content: bytes, *, absent_ok: bo
     except ValueError:
         value = {"message": content.decode(errors="replace")[:500]}
     if status >= 300:
-        raise KubeError(status, f"{method} {path.partition('?')[0]}: {value.get('message')}")
+        said = str(value.get("message"))
+        raise KubeError(status, f"{method} {path.partition('?')[0]}: {said}", said)
     return value
 
 

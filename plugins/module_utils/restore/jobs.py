@@ -34,6 +34,11 @@ def member_name(restore: Restore, verb: str, ordinal: int) -> str:
     return f"{restore.name}-{verb}-{ordinal}"
 
 
+def previous_data(restore: Restore) -> str:
+    """The folder on each member's volume that its previous data is moved to."""
+    return f"before-{restore.uid[:8]}"
+
+
 def owner(restore: Restore) -> Manifest:
     return owner_reference("EtcdRestore", restore.name, restore.uid)
 
@@ -154,7 +159,7 @@ def _beside(pod: str) -> Manifest:
 def _settings(restore: Restore, state: str) -> dict[str, str]:
     found = {"RESTORE_STATE": state, "RESTORE_DATA_DIR": DATA_DIR}
     if restore.in_place:
-        return found | {"RESTORE_OLD_DATA": f"{_VOLUME}/before-{restore.uid[:8]}"}
+        return found | {"RESTORE_OLD_DATA": f"{_VOLUME}/{previous_data(restore)}"}
     return found | {"RESTORE_OVERWRITE": "true"}  # the volume was made for this restore
 
 

@@ -16,36 +16,43 @@ from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
 from . import jobs as restore_jobs
-from .plan import Observation, Phase
-from .planner import backup_name
+from .plan import Claim, Observation, Phase
+from .planner import backup_name, first_of
 
 
 def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
     now = datetime.now(UTC)
     namespace, finished = restore.namespace, Phase(status.get("phase", Phase.PENDING)).finished
     resource = api.get("EtcdCluster", namespace, restore.cluster)
-    snapshot, problem = (None, "") if finished else _snapshot(api, restore)
+    snapshot, problem, pending = (None, "", "") if finished else _snapshot(api, restore)
     would_be, refusal = (resource, "") if resource or restore.in_place else _template(api, restore, finished)
     selector = f"etcdops.dev/cluster={restore.cluster}"
     claims = api.list("PersistentVolumeClaim", namespace, selector)
     pods = api.list("Pod", namespace, f"{restore_jobs.RESTORE_LABEL}={restore.name}")
     source = _job(api, restore, restore_jobs.source_name(restore), pods, now)
-    before = api.get("EtcdBackup", namespace, backup_name(restore)) if restore.in_place and not finished else None
+    needed = restore.in_place and not status.get("tidied")
+    before = api.get("EtcdBackup", namespace, backup_name(restore)) if needed else None
     return Observation(
         now=now,
         image=own_image(api),
         snapshot=snapshot,
         problem=problem,
+        pending=pending,
         resource=resource,
         cluster=api_cluster.parse(would_be) if would_be else None,
         refusal=refusal,
+        rival=first_of(restore, api.list("EtcdRestore", namespace, "")) if restore.in_place and not finished else "",
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
-        claims={each["metadata"]["name"]: each["metadata"]["labels"].get(UID_LABEL, "") for each in claims},
+        claims={each["metadata"]["name"]: _claim(each["metadata"]) for each in claims},
         source=source,
         check_log=api.log(namespace, source.pod, "check") if source and source.running and not finished else None,
         jobs=_jobs(api, restore, status, pods, now),
         backup=before.get("status", {}) if before else None,
     )
+
+
+def _claim(meta: Manifest) -> Claim:
+    return Claim(meta["uid"], meta["labels"].get(UID_LABEL, ""), "deletionTimestamp" in meta)
 
 
 def _stopped(api: Kube, namespace: str, name: str, selector: str) -> bool:
@@ -61,8 +68,6 @@ def _jobs(
     api: Kube, restore: Restore, status: dict[str, Any], pods: Sequence[Manifest], now: datetime
 ) -> dict[str, jobs.Job]:
     """The Jobs on members' volumes."""
-    if status.get("tidied"):
-        return {}
     names = [
         restore_jobs.member_name(restore, verb, ordinal)
         for verb in ("member", "putback", "tidy")
@@ -76,17 +81,25 @@ def _job(api: Kube, restore: Restore, name: str, pods: Sequence[Manifest], now: 
     return jobs.observe(api.get("Job", restore.namespace, name), jobs.own_pods(name, pods), restore.uid, now)
 
 
-def _snapshot(api: Kube, restore: Restore) -> tuple[Snapshot | None, str]:
+def _snapshot(api: Kube, restore: Restore) -> tuple[Snapshot | None, str, str]:
+    """The snapshot; why there is none; the phase of its EtcdBackup, if that is not finished."""
     if not restore.backup:
-        return restore.snapshot, _missing(api, restore, restore.snapshot)
+        return restore.snapshot, _missing(api, restore, restore.snapshot), ""
     resource = api.get("EtcdBackup", restore.namespace, restore.backup)
     if resource is None:
-        return None, f"EtcdBackup {restore.backup} does not exist; name another one, or the location of the snapshot"
-    if resource.get("status", {}).get("phase") != "Succeeded":
-        state = resource.get("status", {}).get("phase", "Pending")
-        return None, f"EtcdBackup {restore.backup} has not succeeded: it is {state}"
-    snapshot = of_backup(resource)
-    return snapshot, _missing(api, restore, snapshot)
+        why = f"EtcdBackup {restore.backup} does not exist; name another one, or the location of the snapshot"
+        return None, why, ""
+    if "deletionTimestamp" in resource["metadata"]:
+        return None, f"EtcdBackup {restore.backup} is being deleted; name another one", ""
+    status = resource.get("status", {})
+    match status.get("phase", "Pending"):
+        case "Succeeded":
+            snapshot = of_backup(resource)
+            return snapshot, _missing(api, restore, snapshot), ""
+        case "Failed":
+            return None, f"EtcdBackup {restore.backup} failed; name another one. Its message: {status['message']}", ""
+        case phase:
+            return None, "", str(phase)
 
 
 def _missing(api: Kube, restore: Restore, snapshot: Snapshot | None) -> str:
@@ -106,4 +119,4 @@ def _template(api: Kube, restore: Restore, finished: bool) -> tuple[Manifest | N
     except KubeError as error:
         if error.status not in (400, 422):
             raise
-        return {**wanted, "metadata": {**meta, "uid": ""}, "spec": {"size": 0, "version": "3.0.0"}}, str(error)
+        return {**wanted, "metadata": {**meta, "uid": ""}, "spec": {"size": 0, "version": "3.0.0"}}, error.said

@@ -11,19 +11,22 @@ from ..api.cluster import HELD_BY, Cluster
 from ..api.restore import Restore, Snapshot
 from ..kube import jobs
 from ..kube.manifest import Manifest
-from ..plan import WARNING, Action
+from ..plan import WARNING, Action, Ref
 from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
 
 class Phase(BasePhase):
-    PENDING = "Pending", "The operator has not looked at it yet."
+    PENDING = "Pending", "It has not started; the message says what it waits for."
     VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet."
     SNAPSHOTTING = "Snapshotting", "In place: a snapshot of the current data is taken first."
     STOPPING = "Stopping", "In place: every member is stopped."
     RESTORING = "Restoring", "Each member's data is made from the snapshot."
     STARTING = "Starting", "All data is in place, and the members start."
-    PUTTING_BACK = "PuttingBack", "The restore failed, and the previous data is put back."
+    PUTTING_BACK = (
+        "PuttingBack",
+        "The restore failed. The previous data is put back, or the new EtcdCluster is removed.",
+    )
     SUCCEEDED = "Succeeded", "The EtcdCluster runs with the data of the snapshot."
     FAILED = "Failed", "The message says why, and what the EtcdCluster has now. It is not tried again."
 
@@ -38,6 +41,7 @@ class Phase(BasePhase):
 
 
 class Reason(BaseReason):
+    WAITING_FOR_BACKUP = "WaitingForBackup", "The EtcdBackup of the source is not finished.", "See the EtcdBackup."
     VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet.", "Wait."
     SNAPSHOTTING = "Snapshotting", "A snapshot of the current data is taken first.", "See the EtcdBackup."
     CREATING = "Creating", "The snapshot is verified, and the new EtcdCluster is created.", ""
@@ -48,7 +52,12 @@ class Reason(BaseReason):
         "Wait; the message has a Job's problem, if any.",
     )
     STARTING = "Starting", "All data is in place, and the members start.", "Wait."
-    PUTTING_BACK = "PuttingBack", "The restore failed, and the previous data is put back.", "Wait.", WARNING
+    PUTTING_BACK = (
+        "PuttingBack",
+        "The restore failed. The previous data is put back, or the new EtcdCluster is removed.",
+        "Wait.",
+        WARNING,
+    )
     SUCCEEDED = "Succeeded", "The EtcdCluster runs with the data of the snapshot.", ""
     FAILED = (
         "Failed",
@@ -83,9 +92,13 @@ class CreateObjects(Action):
 
 @dataclass(frozen=True)
 class HoldCluster(Action):
-    """Annotate the EtcdCluster: its members stop, or, when the restore failed, may run again."""
+    """Annotate the EtcdCluster: its members stop, or, when the restore failed, may run again.
+
+    Only one EtcdRestore can hold it: what was decided on another resourceVersion is refused.
+    """
 
     cluster: str
+    resource_version: str
     annotations: dict[str, str | None]
 
 
@@ -94,7 +107,16 @@ class ReleaseCluster(Action):
     """Let the EtcdCluster start with the data of the snapshot, under a new cluster ID."""
 
     cluster: str
+    resource_version: str
     annotations: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class RemoveCluster(Action):
+    """Delete the EtcdCluster that a failed restore created, after its PVCs: it never started and has no data."""
+
+    cluster: Ref
+    claims: tuple[Ref, ...]
 
 
 @dataclass(frozen=True)
@@ -105,20 +127,31 @@ class DeleteJobs(Action):
 
 
 @dataclass(frozen=True)
+class Claim:
+    """The PVC of a member."""
+
+    uid: str
+    cluster_uid: str  # of the EtcdCluster that it was made for
+    deleting: bool = False
+
+
+@dataclass(frozen=True)
 class Observation:
     now: datetime
     image: str = ""  # the operator's own
     snapshot: Snapshot | None = None
     problem: str = ""  # why there is no snapshot to restore
+    pending: str = ""  # the phase of the EtcdBackup of the source, if it is not finished
     resource: Manifest | None = None  # the EtcdCluster
     cluster: Cluster | None = None  # the same, or the one that would be created
     refusal: str = ""  # why Kubernetes would refuse the new EtcdCluster
+    rival: str = ""  # another EtcdRestore that restores the same EtcdCluster and comes first
     stopped: bool = True  # no member runs, and none is about to start
-    claims: Mapping[str, str] = field(default_factory=dict)  # name: the uid of the EtcdCluster that it was made for
+    claims: Mapping[str, Claim] = field(default_factory=dict)  # of members, by name
     source: jobs.Job | None = None
     check_log: str | None = None
     jobs: Mapping[str, jobs.Job] = field(default_factory=dict)  # by name, of members
-    backup: dict[str, Any] | None = None  # the status of the EtcdBackup of the previous data
+    backup: dict[str, Any] | None = None  # the status of the EtcdBackup of the previous data, if there is one
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -130,10 +163,19 @@ class Observation:
         found: dict[str, Any] = (self.resource or {}).get("status", {})
         return found
 
+    @property
+    def resource_version(self) -> str:
+        return str((self.resource or {}).get("metadata", {}).get("resourceVersion", ""))
+
+    @property
+    def holder(self) -> str:
+        """The EtcdRestore that holds the EtcdCluster, so that no member may run; "" for none."""
+        return self.annotations.get(HELD_BY, "")
+
     def held_by(self, restore: Restore) -> bool:
-        """Whether the EtcdCluster is annotated so that no member may run."""
-        return self.annotations.get(HELD_BY) == restore.name
+        return self.holder == restore.name
 
     def at_rest(self, restore: Restore) -> bool:
         """Whether its members have stopped, so that only this restore uses the volumes."""
-        return self.held_by(restore) and self.status.get("phase") == "Restoring" and self.stopped
+        # One that was never reconciled has no phase, and its first reconcile sees the hold.
+        return self.held_by(restore) and self.status.get("phase") in (None, "Restoring") and self.stopped

@@ -4,18 +4,19 @@ First the snapshot is fetched and verified; until then nothing is changed. In pl
 comes next, and the members are stopped. Then every member's data is made from the same snapshot, under an
 initial-cluster-token of this restore, and only when all of it is there does the cluster start, with sealed
 configurations: no member can start without its data. The previous data stays on the volumes until the cluster runs, and
-is put back when the restore fails.
+is put back when the restore fails. It is deleted only if the snapshot of it succeeded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from ..api import backup
 from ..api.cluster import HELD_BY, MADE_BY, RESTORED, Cluster
-from ..api.restore import Restore
+from ..api.restore import Restore, parse
 from ..backup import workers
 from ..backup.planner import healthy_members
 from ..cluster.manifests import claim_manifest
@@ -23,8 +24,9 @@ from ..kube import jobs
 from ..kube.conditions import conditions, sentence, time_text
 from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION
-from ..plan import SOON, Plan
+from ..plan import SOON, WATCHFUL, Plan, Ref
 from . import jobs as restore_jobs
+from . import previous
 from .plan import (
     CreateObjects,
     DeleteJobs,
@@ -34,6 +36,7 @@ from .plan import (
     Phase,
     Reason,
     ReleaseCluster,
+    RemoveCluster,
 )
 
 _SETTLED = 3600  # seconds until a finished restore is looked at again
@@ -49,12 +52,15 @@ def plan(restore: Restore, observed: Observation, before: dict[str, Any]) -> Pla
         return _deleted(restore, observed, before, phase)
     if why := _impossible(restore, observed, before, phase):
         return _fail(restore, observed, before, why)
+    if observed.pending and phase.untouched:
+        message = f"Waiting for EtcdBackup {restore.backup} to finish: it is {observed.pending}."
+        return Plan(Phase.PENDING, Reason.WAITING_FOR_BACKUP, message, requeue=WATCHFUL)
     next_action = {
         Phase.SNAPSHOTTING: _snapshotting,
         Phase.STOPPING: _stopping,
         Phase.RESTORING: _restoring,
         Phase.STARTING: _starting,
-        Phase.PUTTING_BACK: _put_back,
+        Phase.PUTTING_BACK: _undo,
     }
     return next_action.get(phase, _verifying)(restore, observed, before)
 
@@ -71,8 +77,8 @@ def _impossible(restore: Restore, observed: Observation, before: dict[str, Any],
     if cluster.storage.type != "Persistent":
         return "a snapshot can only be restored onto volumes: spec.storage.type must be Persistent"
     if observed.refusal:
-        return f"Kubernetes refuses the new EtcdCluster: {observed.refusal}"
-    why = _not_in_place(restore, cluster, phase) if restore.in_place else _not_new(restore, observed)
+        return f"spec.newCluster.spec is not valid, so nothing was done: {observed.refusal}"
+    why = _not_in_place(restore, observed, cluster, phase) if restore.in_place else _not_new(restore, observed)
     known = before.get("etcdVersion") or (observed.snapshot.version if observed.snapshot else "")
     return why or _versions(known, cluster)
 
@@ -89,16 +95,36 @@ def _not_new(restore: Restore, observed: Observation) -> str:
     return ""
 
 
-def _not_in_place(restore: Restore, cluster: Cluster, phase: Phase) -> str:
-    if not phase.untouched:
+def _not_in_place(restore: Restore, observed: Observation, cluster: Cluster, phase: Phase) -> str:
+    """Until the hold is taken nothing was changed, so there is nothing to put back."""
+    if not phase.untouched and (phase is not Phase.STOPPING or observed.held_by(restore)):
         return ""
+    if other := observed.holder or observed.rival:
+        return (
+            f"EtcdCluster {restore.cluster} is already being restored by EtcdRestore {other}. Nothing was changed. "
+            "Wait until that one is finished, or delete it; then create another EtcdRestore"
+        )
     if cluster.size == 0:
         return f"EtcdCluster {restore.cluster} has size 0; set spec.size first"
     if cluster.deleting:
         return f"EtcdCluster {restore.cluster} is being deleted"
-    if cluster.held_by:
-        return f"EtcdCluster {restore.cluster} is already being restored by EtcdRestore {cluster.held_by}"
     return ""
+
+
+def first_of(restore: Restore, resources: Sequence[Manifest]) -> str:
+    """Another EtcdRestore of the same EtcdCluster that comes first: it changes it already, or is older; "" for none.
+
+    So the second one is refused before it takes a snapshot. The hold then decides, should both be as far as that.
+    """
+    others = [(parse(each), Phase(each.get("status", {}).get("phase", Phase.PENDING))) for each in resources]
+    ahead = [
+        (other.created, other.uid, other.name)
+        for other, phase in others
+        if other.cluster == restore.cluster and other.uid != restore.uid and not phase.finished
+        if (other.created, other.uid) < (restore.created, restore.uid)
+        or not (phase.untouched or phase is Phase.STOPPING)
+    ]
+    return min(ahead)[2] if ahead else ""
 
 
 def _versions(known: str, cluster: Cluster) -> str:
@@ -130,7 +156,7 @@ def _verifying(restore: Restore, observed: Observation, before: dict[str, Any]) 
         return replace(verifying, action=FetchSnapshot((made,)))
     job = observed.source
     if job.failed or job.is_stuck(observed.now):
-        why = workers.in_words(observed.snapshot.destination, job.why)
+        why = workers.in_words(observed.snapshot.destination, job.why, observed.snapshot.encryption_secret)
         return _fail(restore, observed, before, f"{observed.snapshot.location} can't be restored: {why}")
     checked = workers.snapshot_status(observed.check_log)
     if not job.running or not checked:
@@ -190,11 +216,27 @@ def _snapshotting(restore: Restore, observed: Observation, before: dict[str, Any
 
 
 def _hold(restore: Restore, observed: Observation) -> Plan:
-    """Stop every member."""
+    """Stop every member. It is decided on an EtcdCluster that nobody else holds."""
     result = {"size": observed.cluster.size} if observed.cluster else {}
     message = f"Stopping every member of {restore.cluster}."
-    action = HoldCluster(restore.cluster, {HELD_BY: restore.name})
+    action = HoldCluster(restore.cluster, observed.resource_version, {HELD_BY: restore.name})
     return Plan(Phase.STOPPING, Reason.STOPPING, message, action, record=result)
+
+
+def _hold_again(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan | None:
+    """When the annotation was removed: take the hold again, or fail if another EtcdRestore has it; None if held."""
+    if observed.at_rest(restore):
+        return None
+    if _other_holds(restore, observed):
+        return _fail(restore, observed, before, f"EtcdRestore {observed.holder} holds {restore.cluster} now")
+    held = observed.held_by(restore)
+    message = f"Waiting for the members of {restore.cluster} to stop."
+    action = None if held else HoldCluster(restore.cluster, observed.resource_version, {HELD_BY: restore.name})
+    return Plan(Phase.RESTORING, Reason.STOPPING, message, action)
+
+
+def _other_holds(restore: Restore, observed: Observation) -> bool:
+    return bool(observed.holder) and not observed.held_by(restore)
 
 
 def _stopping(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
@@ -222,8 +264,8 @@ def _new(restore: Restore, observed: Observation, before: dict[str, Any]) -> Pla
 def _restoring(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     cluster, size = observed.cluster, before["size"]
     assert cluster  # noqa: S101
-    if not observed.held_by(restore):  # the annotation was removed
-        return replace(_hold(restore, observed), record={})
+    if waiting := _hold_again(restore, observed, before):
+        return waiting
     made = [observed.jobs.get(name) for name in _member_jobs(restore, size)]
     if all(job and job.complete for job in made):
         return _release(restore, observed, before)
@@ -254,22 +296,25 @@ def _release(restore: Restore, observed: Observation, before: dict[str, Any]) ->
         Phase.STARTING,
         Reason.STARTING,
         message,
-        ReleaseCluster(restore.cluster, annotations),
+        ReleaseCluster(restore.cluster, observed.resource_version, annotations),
         record=result if "releaseTime" not in before else {},
     )
 
 
 def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     known, old = observed.status.get("clusterID"), before.get("replacedClusterID")
-    held = HELD_BY in observed.annotations or observed.annotations.get(MADE_BY) != restore.uid
+    held = observed.held_by(restore) or observed.annotations.get(MADE_BY) != restore.uid
     if observed.resource is None:
         return _failed(f"EtcdCluster {restore.cluster} was deleted")
+    if _other_holds(restore, observed):
+        return _failed(f"EtcdRestore {observed.holder} holds {restore.cluster} now, and replaces the restored data")
     if held or (known and known == old):  # not released yet; or the old ID was written back
         return _release(restore, observed, before)
     if known and observed.status.get("phase") == "Running":
         result = {"completionTime": time_text(observed.now), "clusterID": known}
-        message = f"{restore.cluster} runs with the data of revision {before['revision']}, as cluster {known}."
-        return Plan(Phase.SUCCEEDED, Reason.SUCCEEDED, message, record=result)
+        kept = previous.kept(restore, observed, before)
+        message = _success(restore, before | result, kept)
+        return Plan(Phase.SUCCEEDED, Reason.SUCCEEDED, message, record=result | {"previousData": kept or None})
     message = f"Waiting for {restore.cluster} to become healthy: {observed.status.get('message', '')}"
     if observed.now - datetime.fromisoformat(before["releaseTime"]) > _SLOW:
         message = f"{message} This takes unusually long. The previous data is still on the volumes."
@@ -280,12 +325,15 @@ def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -
 
 
 def _fail(restore: Restore, observed: Observation, before: dict[str, Any], why: str) -> Plan:
-    """In place, the previous data is put back first."""
-    if restore.in_place and observed.held_by(restore):
-        return _put_back(restore, observed, before | {"failure": why})
-    if observed.resource and not restore.in_place and observed.annotations.get(MADE_BY) == restore.uid:
-        why = f"{why.rstrip('.')}. EtcdCluster {restore.cluster} was created and has no data; delete it"
+    """What was changed is undone first: the previous data is put back, or the new EtcdCluster is removed."""
+    own = restore.in_place or observed.annotations.get(MADE_BY) == restore.uid
+    if own and observed.held_by(restore) and "size" in before:  # it was planned to hold it, or to create it
+        return _undo(restore, observed, before | {"failure": why})
     return _failed(why)
+
+
+def _undo(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    return (_put_back if restore.in_place else _remove)(restore, observed, before)
 
 
 def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
@@ -296,35 +344,33 @@ def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -
         return _failed(why)
     if done and not observed.held_by(restore):
         return _failed(f"{why.rstrip('.')}. {restore.cluster} has its previous data")
+    if _other_holds(restore, observed):
+        return _failed(f"{why.rstrip('.')}. EtcdRestore {observed.holder} holds {restore.cluster} now")
     if done or not observed.held_by(restore):
-        return replace(going, action=HoldCluster(restore.cluster, {HELD_BY: None if done else restore.name}))
+        wanted = {HELD_BY: None if done else restore.name}
+        return replace(going, action=HoldCluster(restore.cluster, observed.resource_version, wanted))
     size = before.get("size", 0)
     made = [name for name in _member_jobs(restore, size) if name in observed.jobs]
     if writing := [name for name in made if not observed.jobs[name].finished]:
         return replace(going, action=DeleteJobs(tuple(writing)))
-    return _old_data(restore, observed, observed.cluster, size, going) if observed.at_rest(restore) else going
+    return previous.put_back(restore, observed, size, going) if observed.at_rest(restore) else going
 
 
-def _old_data(restore: Restore, observed: Observation, cluster: Cluster, size: int, going: Plan) -> Plan:
-    """Put the previous data back on every volume; where nothing was changed, the Job does nothing."""
-    names = _jobs_on_volumes(restore, observed, cluster, "putback", size)
-    if missing := [each for each, name in names.items() if name not in observed.jobs]:
-        wanted = [restore_jobs.after(restore, cluster, "putback", each, observed.image) for each in missing]
-        return replace(going, action=CreateObjects(tuple(wanted)))
-    back = [observed.jobs[name] for name in names.values()]
-    if all(job.complete for job in back):
-        record = dict(going.record) | {"putBack": True}
-        return replace(going, action=HoldCluster(restore.cluster, {HELD_BY: None}), record=record)
-    if failed := [job for job in back if job.failed]:
-        message = f"{going.message} That failed too: {failed[0].why}. It is tried again."
-        return replace(going, message=message, action=DeleteJobs(tuple(names.values())), requeue=30)
-    return going
-
-
-def _jobs_on_volumes(restore: Restore, observed: Observation, cluster: Cluster, verb: str, size: int) -> dict[int, str]:
-    """A Job for each restored member that has a volume."""
-    there = [each for each in range(size) if f"data-{cluster.pod_name(each)}" in observed.claims]
-    return {each: restore_jobs.member_name(restore, verb, each) for each in there}
+def _remove(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
+    """Remove a new EtcdCluster: it is held, so no member has started, and nobody else has anything on its volumes."""
+    why, resource = before["failure"].rstrip("."), observed.resource
+    message = f"The restore failed: {why}. Removing EtcdCluster {restore.cluster}, which has no data."
+    going = Plan(Phase.PUTTING_BACK, Reason.PUTTING_BACK, message, record={"failure": why})
+    if made := [name for name in _member_jobs(restore, before["size"]) if name in observed.jobs]:
+        return replace(going, action=DeleteJobs(tuple(made)))
+    if resource is None or "deletionTimestamp" in resource["metadata"]:
+        return _failed(f"{why}. EtcdCluster {restore.cluster}, which it had created, was removed")
+    if not observed.held_by(restore):
+        return _failed(f"{why}. EtcdCluster {restore.cluster} is not held by this EtcdRestore any more, and stays")
+    cluster = Ref(restore.cluster, resource["metadata"]["uid"])
+    own = {name: each for name, each in observed.claims.items() if each.cluster_uid == cluster.uid}
+    claims = tuple(Ref(name, each.uid) for name, each in own.items() if not each.deleting)
+    return replace(going, action=RemoveCluster(cluster, claims))
 
 
 def _failed(why: str) -> Plan:
@@ -340,32 +386,33 @@ def _finished(restore: Restore, observed: Observation, before: dict[str, Any], p
     reason = Reason.SUCCEEDED if phase is Phase.SUCCEEDED else Reason.FAILED
     done = Plan(phase, reason, before.get("message", ""), requeue=_SETTLED, finalized=restore.deleting)
     going = replace(done, requeue=SOON, finalized=False)
-    size, cluster = before.get("size", 0), observed.cluster
-    left = [name for name in observed.jobs if "-tidy-" not in name]
+    replaced = phase is Phase.SUCCEEDED and restore.in_place and observed.cluster is not None
+    tidied = before.get("tidied") or not replaced
+    kept = "" if tidied else previous.kept(restore, observed, before)
+    # Jobs that delete the previous data: a crash may have left some, or the copy of that data was deleted since.
+    left = [name for name in observed.jobs if tidied or kept or "-tidy-" not in name]
     if observed.source:
         left.append(restore_jobs.source_name(restore))
     if left:
         return replace(going, action=DeleteJobs(tuple(left)))
-    if phase is Phase.FAILED or not restore.in_place or cluster is None or before.get("tidied"):
+    if tidied:
         return done
-    names = _jobs_on_volumes(restore, observed, cluster, "tidy", size)
-    if missing := [each for each, name in names.items() if name not in observed.jobs]:
-        wanted = [restore_jobs.after(restore, cluster, "tidy", each, observed.image) for each in missing]
-        return replace(going, action=CreateObjects(tuple(wanted)))
-    if not all(observed.jobs[name].finished for name in names.values()):
-        return going
-    if kept := [f"data-{cluster.pod_name(each)}" for each, name in names.items() if observed.jobs[name].failed]:
-        told = f"{done.message} The previous data could not be deleted from PVC {', '.join(kept)} and uses space there."
-        going = replace(going, message=told)
-    return replace(going, action=DeleteJobs(tuple(names.values())), record={"tidied": True})
+    if kept:
+        return replace(done, message=_success(restore, before, kept), record={"previousData": kept})
+    return previous.tidy(restore, observed, before["size"], replace(going, message=_success(restore, before, "")))
+
+
+def _success(restore: Restore, before: dict[str, Any], kept: str) -> str:
+    runs = f"{restore.cluster} runs with the data of revision {before['revision']}, as cluster {before['clusterID']}."
+    return f"{runs} {previous.how_to_delete(restore, kept)}" if kept else runs
 
 
 def _deleted(restore: Restore, observed: Observation, before: dict[str, Any], phase: Phase) -> Plan:
     """Deleted before it finished: the same as a failure."""
     if phase is Phase.STARTING:
-        return replace(_starting(restore, observed, before), finalized=HELD_BY not in observed.annotations)
+        return replace(_starting(restore, observed, before), finalized=not observed.held_by(restore))
     if phase is Phase.PUTTING_BACK:
-        planned = _put_back(restore, observed, before)
+        planned = _undo(restore, observed, before)
     else:
         planned = _fail(restore, observed, before, "the EtcdRestore was deleted before it was done")
     return replace(planned, finalized=planned.phase is Phase.FAILED)

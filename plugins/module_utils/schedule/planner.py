@@ -32,7 +32,10 @@ def plan(schedule: Schedule, observed: Observation, before: dict[str, Any]) -> P
     except ScheduleError as error:
         return Plan(Phase.INVALID, Reason.INVALID, f"{error}.", requeue=SETTLED, record={"nextRunTime": None})
     except StopIteration:
-        message = f"spec.schedule {schedule.cron!r} is never due. Correct it."
+        message = (
+            f"spec.schedule {schedule.cron!r} is never due: no date matches it. Write a day that its months have, such "
+            "as 28, or L for the last day of the month."
+        )
         return Plan(Phase.INVALID, Reason.NEVER_DUE, message, requeue=SETTLED, record={"nextRunTime": None})
     if schedule.suspend:
         passed = {"lastScheduleTime": time_text(due[-1])} if due else {}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from .errors import StoreError
+from .errors import StoreError, WrongKeyError
 
 _PIECE = 1 << 20
 _AGE = b"age-encryption.org/"
@@ -47,11 +47,7 @@ def encode(source: BufferReader, target: Writer, *, compress: bool, recipients: 
     if recipients:
         import pyrage  # noqa: PLC0415
 
-        try:
-            keys = [pyrage.x25519.Recipient.from_str(each) for each in recipients]
-        except pyrage.RecipientError as error:
-            raise StoreError(f"a recipient for encryption is not an age public key (age1…): {error}") from error
-        pyrage.encrypt_io(source, _Flushing(target), keys)
+        pyrage.encrypt_io(source, _Flushing(target), _recipients(pyrage, recipients))
     else:
         _copy_ahead(source, target)
 
@@ -65,6 +61,13 @@ def decode(source: Reader, target: Writer, identities: Sequence[str]) -> None:
     else:
         copy(peeked, plain)
     plain.end()
+
+
+def check_recipients(recipients: Sequence[str]) -> None:
+    """StoreError when one is not an age public key."""
+    import pyrage  # noqa: PLC0415
+
+    _recipients(pyrage, recipients)
 
 
 def recipients_of(identities: Sequence[str]) -> list[str]:
@@ -99,11 +102,18 @@ def _decrypt(source: Reader, target: Writer, identities: Sequence[str]) -> None:
     try:
         pyrage.decrypt_io(source, _Flushing(target), keys)
     except pyrage.DecryptError as error:
-        raise StoreError(f"the snapshot can't be decrypted: {error}; is the key the right one?") from error
+        raise WrongKeyError(f"the snapshot can't be decrypted: {error}; is the key the right one?") from error
     except OSError as error:
         if error.errno is not None:  # an error of the disk, not of the format
             raise
         raise StoreError(f"the encrypted snapshot is damaged or truncated: {error}") from error
+
+
+def _recipients(pyrage: Any, recipients: Sequence[str]) -> list[Any]:
+    try:
+        return [pyrage.x25519.Recipient.from_str(each) for each in recipients]
+    except pyrage.RecipientError as error:
+        raise StoreError(f"a recipient for encryption is not an age public key (age1…): {error}") from error
 
 
 def _identities(pyrage: Any, identities: Sequence[str]) -> list[Any]:

@@ -9,3 +9,7 @@ class StoreError(Exception):
 
 class UnsureError(StoreError):
     """The operation failed, but the store may hold the snapshot or parts of it."""
+
+
+class WrongKeyError(StoreError):
+    """A snapshot can't be decrypted with the keys that were given."""

@@ -11,7 +11,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule, env_fallback
 
 from ..etcd.module import Result
-from .errors import StoreError, UnsureError
+from . import codec
+from .errors import StoreError, UnsureError, WrongKeyError
 from .s3 import Settings
 
 # Documented in plugins/doc_fragments/snapshot.py.
@@ -45,17 +46,33 @@ def s3_settings(params: dict[str, Any]) -> Settings:
     )
 
 
-def keys_in(path: str | None, what: str) -> list[str]:
-    """The keys in a file of age keys, one in a line; comments are skipped."""
+def identities_in(path: str | None) -> list[str]:
+    """The private keys in a file of age keys."""
+    return _keys_in(path, "age's private keys (AGE-SECRET-KEY-1…)", codec.recipients_of)
+
+
+def recipients_in(path: str | None) -> list[str]:
+    """The public keys in a file of age keys."""
+    return _keys_in(path, "age's public keys (age1…)", codec.check_recipients)
+
+
+def _keys_in(path: str | None, what: str, check: Callable[[list[str]], Any]) -> list[str]:
+    """The keys in a file, one in a line; comments are skipped. An error names the file, and no key."""
     if not path:
         return []
     try:
         lines = Path(path).read_text().splitlines()
+    except FileNotFoundError as error:
+        raise StoreError(f"{path} does not exist; it must have {what}, one in a line") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"the file with {what}, {path}, can't be read: {error}") from error
+        raise StoreError(f"{path} can't be read: {error}") from error
     found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     if not found:
-        raise StoreError(f"{path} has no {what}")
+        raise StoreError(f"{path} is empty; it must have {what}, one in a line")
+    try:
+        check(found)
+    except StoreError as error:
+        raise StoreError(f"{path} must have {what}, one in a line: {error}") from error
     return found
 
 
@@ -101,8 +118,11 @@ def end(module: AnsibleModule, work: Callable[[], Result], errors: tuple[type[Ex
     try:
         result = work()
     except errors as error:
-        _report(module, {"error": str(error)[:_REPORT_LIMIT], "unsure": isinstance(error, UnsureError)})
-        module.fail_json(msg=str(error))
+        told = str(error)
+        if isinstance(error, WrongKeyError):
+            told = f"{told} See {module.params['identity_file']}"
+        _report(module, {"error": told[:_REPORT_LIMIT], "unsure": isinstance(error, UnsureError)})
+        module.fail_json(msg=told)
     except Exception as error:  # a bug, but the Job's report must show it
         _report(module, {"error": f"{type(error).__name__}: {error}"[:_REPORT_LIMIT]})
         raise

@@ -162,6 +162,15 @@ def test_snapshot_is_encrypted_for_the_owner_of_an_identity(
     assert (tmp_path / "x").read_bytes().startswith(b"age-encryption.org/v1")
 
 
+def test_wrong_identity_is_told_with_its_file(newest: Cluster, keys: dict[str, str], tmp_path: Path) -> None:
+    _save(newest, tmp_path / "x", recipients_file=keys["recipients"])
+    wrong = tmp_path / "wrong"
+    wrong.write_text(str(pyrage.x25519.Identity.generate()))
+    said = fail(etcd_snapshot_info, src=str(tmp_path / "x"), identity_file=str(wrong))
+    assert "can't be decrypted" in said
+    assert said.endswith(f"See {wrong}")
+
+
 def test_unhealthy_cluster_is_waited_for(own: Cluster, tmp_path: Path) -> None:
     (member,) = own.members
     member.freeze()

@@ -31,6 +31,11 @@ def test_location_in_an_object_store_is_the_same_in_the_pod() -> None:
     assert workers.in_words(S3, "/claim/one.db") == "/claim/one.db"
 
 
+def test_key_of_encryption_is_told_by_its_secret() -> None:
+    told = workers.in_words(S3, "/etc/etcdops/encryption/identity does not exist; it must have keys", "age")
+    assert told == "key identity of Secret age does not exist; it must have keys"
+
+
 def test_etcd_client_has_the_operator_certificate_if_the_cluster_uses_tls() -> None:
     cluster = Cluster("example", "ns", "uid", 1, 3, "3.6.16")
     parts = workers.etcd_client(cluster, ["example-1", "example-0"])

@@ -66,7 +66,18 @@ def test_nothing_is_deleted_while_the_final_snapshot_fails() -> None:
     assert (later.finalized, action_of(later, DeleteSnapshot).backup) == (False, Ref(NAME, "backup-1"))
     corrected = planned(DELETED, _with_backup("Failed", destination={"claim": {"name": "other"}}))
     assert action_of(corrected, DeleteSnapshot).backup == Ref(NAME, "backup-1")  # at once, for the other destination
-    assert _is_done(planned(replace(DELETED, skip_final_snapshot=True), _with_backup("Failed")))
+
+
+@pytest.mark.parametrize("changed", [{"skip_final_snapshot": True}, {"final_snapshot": {}}])
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
+def test_skipped_final_snapshot_is_not_left_behind(phase: str, changed: dict[str, Any]) -> None:
+    cluster = replace(DELETED, **changed)
+    skipped = planned(cluster, _with_backup(phase))
+    assert (skipped.finalized, action_of(skipped, DeleteSnapshot).backup) == (False, Ref(NAME, "backup-1"))
+    ending = _backup(phase)
+    ending["metadata"]["deletionTimestamp"] = NOW.isoformat()
+    assert _is_done(planned(cluster, with_object(running(), ending)))
+    assert _is_done(planned(cluster, _with_backup("Succeeded")))
 
 
 @pytest.mark.parametrize(("restored", "done"), [(0, True), (3, False)])

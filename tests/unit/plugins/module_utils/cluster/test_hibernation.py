@@ -67,6 +67,7 @@ def test_no_member_runs_while_an_etcdrestore_holds_the_cluster() -> None:
     assert (stop.phase, stop.reason) == (Phase.RESTORING, Reason.RESTORING)
     assert action_of(stop, StopMembers).objects[0]["spec"]["replicas"] == 0
     assert "EtcdRestore again" in stop.message
+    assert "remove the annotation etcdops.dev/restore" in stop.message
     still_there = planned(held, replace(_stopped(), pods=running().pods))
     assert (still_there.action, still_there.requeue) == (None, 1)
     stopped = planned(held, _stopped())

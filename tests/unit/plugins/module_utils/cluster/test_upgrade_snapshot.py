@@ -122,6 +122,28 @@ def test_snapshot_of_another_cluster_or_an_old_one_does_not_count(wrong: dict[st
     assert upgrade.snapshot != _name(observed)
 
 
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
+def test_snapshot_of_an_upgrade_that_was_taken_back_is_not_left_behind(phase: str) -> None:
+    observed = _backup(_started(), phase)
+    back = planned(CLUSTER, observed)
+    assert action_of(back, DeleteSnapshot).backup == Ref(_name(observed), "backup-1")
+    made = observed.objects[f"EtcdBackup/{_name(observed)}"]
+    ending = {**made, "metadata": {**made["metadata"], "deletionTimestamp": NOW.isoformat()}}
+    done = planned(CLUSTER, with_object(observed, ending))
+    upgrade = recall(done.record).upgrade
+    assert done.action is None
+    assert upgrade
+    assert upgrade.completed
+    assert planned(CLUSTER, _backup(_started(), "Succeeded")).action is None
+
+
+def test_unfinished_snapshot_is_deleted_when_it_is_to_be_skipped() -> None:
+    observed = _backup(_started(), "Running")
+    skipping = planned(replace(NEW, upgrade=UpgradeSpec(snapshot=False)), observed)
+    assert skipping.phase is Phase.UPGRADING
+    assert action_of(skipping, DeleteSnapshot).backup == Ref(_name(observed), "backup-1")
+
+
 def test_size_may_change_while_the_snapshot_fails() -> None:
     assert action_of(planned(replace(NEW, size=5), _backup(_started(), "Failed")), AddLearner).pod == "e-3"
 

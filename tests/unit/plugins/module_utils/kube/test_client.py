@@ -79,10 +79,20 @@ def test_dry_run_changes_nothing(kube: Kube) -> None:
 
 def test_annotations_are_set_and_removed(kube: Kube) -> None:
     kube.create(_config_map("noted"))
-    assert kube.annotate("ConfigMap", "default", "noted", {"a": "1", "b": "2"}) is True
-    assert kube.annotate("ConfigMap", "default", "noted", {"a": None}) is True
+    assert kube.annotate("ConfigMap", "default", "noted", {"a": "1", "b": "2"})
+    assert kube.annotate("ConfigMap", "default", "noted", {"a": None})
     assert (kube.get("ConfigMap", "default", "noted") or {})["metadata"]["annotations"] == {"b": "2"}
-    assert kube.annotate("ConfigMap", "default", "absent", {"a": "1"}) is False
+    assert kube.annotate("ConfigMap", "default", "absent", {"a": "1"}) is None
+
+
+def test_write_with_a_resource_version_is_refused_after_another_write(kube: Kube) -> None:
+    read = kube.create(_config_map("contested")) or {}
+    version = read["metadata"]["resourceVersion"]
+    first = kube.annotate("ConfigMap", "default", "contested", {"holder": "first"}, version)
+    assert first
+    assert kube.annotate("ConfigMap", "default", "contested", {"holder": "second"}, version) is None
+    assert (kube.get("ConfigMap", "default", "contested") or {})["metadata"]["annotations"] == {"holder": "first"}
+    assert kube.annotate("ConfigMap", "default", "contested", {"holder": None}, first["metadata"]["resourceVersion"])
 
 
 def test_the_status_is_merged_and_the_spec_is_left_alone(apiserver: ApiServer, kube: Kube) -> None:

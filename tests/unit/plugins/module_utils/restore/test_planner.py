@@ -17,9 +17,10 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import (
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore, Snapshot
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Ended, Job
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan, Ref
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Phase as BasePhase
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import (
+    Claim,
     CreateObjects,
     DeleteJobs,
     FetchSnapshot,
@@ -28,8 +29,15 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import (
     Phase,
     Reason,
     ReleaseCluster,
+    RemoveCluster,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import abandoned, gone, plan, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import (
+    abandoned,
+    first_of,
+    gone,
+    plan,
+    status,
+)
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SNAPSHOT = Snapshot(
@@ -42,6 +50,7 @@ CHECKED = json.dumps({"hash": 255, "revision": 7, "totalKey": 9, "version": "3.6
 SERVING = Job(NOW, False, "", pod="pod", address="10.0.0.9", running=True, ended={"check": Ended(0, "")})
 COMPLETE, ACTIVE = Job(NOW, True, ""), Job(NOW, False, "")
 FAILED = Job(NOW, False, "BackoffLimitExceeded", pod="pod", ended={"prepare": Ended(1, '{"error": "no room"}')})
+COPIED = {"phase": "Succeeded", "clusterID": "old"}
 MEMBERS = [{"name": "example-0", "role": "leader", "healthy": True}]
 
 
@@ -77,9 +86,17 @@ class World:
                 kept = {name: job for name, job in self.seen.jobs.items() if name not in jobs}
                 source = None if "back-source" in jobs else self.seen.source
                 self.seen = replace(self.seen, jobs=kept, source=source)
-            case HoldCluster(_, annotations):
+            case RemoveCluster(cluster, claims):
+                assert self.seen.resource
+                assert self.seen.resource["metadata"]["uid"] == cluster.uid
+                gone = {claim.name for claim in claims}
+                left = {name: each for name, each in self.seen.claims.items() if name not in gone}
+                self.seen = replace(self.seen, resource=None, claims=left)
+            case HoldCluster(_, version, annotations):
+                assert version == self.seen.resource_version
                 self.annotate(annotations)
-            case ReleaseCluster(_, annotations):
+            case ReleaseCluster(_, version, annotations):
+                assert version == self.seen.resource_version
                 self.annotate(annotations)
                 self.cluster_status(clusterID=None)
 
@@ -89,17 +106,18 @@ class World:
             case "Job":
                 self.seen = replace(seen, jobs={**seen.jobs, name: ACTIVE})
             case "PersistentVolumeClaim":
-                self.seen = replace(seen, claims={**seen.claims, name: "cluster-uid"})
+                self.seen = replace(seen, claims={**seen.claims, name: Claim(f"uid-of-{name}", "cluster-uid")})
             case "EtcdCluster":
-                self.seen = replace(seen, resource=manifest)
+                meta = {**manifest["metadata"], "uid": "cluster-uid"}
+                self.seen = replace(seen, resource={**manifest, "metadata": meta})
             case "EtcdBackup":
                 self.seen = replace(seen, backup={})
 
     def annotate(self, wanted: dict[str, str | None]) -> None:
         assert self.seen.resource
         have = {key: value for key, value in (self.seen.annotations | wanted).items() if value is not None}
-        resource = {**self.seen.resource, "metadata": {**self.seen.resource["metadata"], "annotations": have}}
-        self.seen = replace(self.seen, resource=resource)
+        meta = {**self.seen.resource["metadata"], "annotations": have, "resourceVersion": str(len(self.actions))}
+        self.seen = replace(self.seen, resource={**self.seen.resource, "metadata": meta})
 
     def cluster_status(self, **changed: Any) -> None:
         assert self.seen.resource
@@ -116,14 +134,14 @@ def _created(planned: Plan) -> tuple[Manifest, ...]:
 
 def _in_place() -> World:
     resource = {"metadata": {"name": "example"}, "status": {"phase": "Running", "clusterID": "old", "members": MEMBERS}}
-    claims = {f"data-example-{number}": "cluster-uid" for number in range(3)}
+    claims = {f"data-example-{number}": Claim(f"claim-{number}", "cluster-uid") for number in range(3)}
     return World(IN_PLACE, replace(CLUSTER, name="example"), resource=resource, claims=claims, stopped=False)
 
 
 def _until_restoring(world: World) -> Plan:
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
-    world.reconcile(backup={"phase": "Succeeded"})
+    world.reconcile(backup=COPIED)
     world.cluster_status(phase="Restoring")
     return world.reconcile(stopped=True)
 
@@ -225,6 +243,63 @@ def test_no_snapshot_is_taken_first_without_a_healthy_member() -> None:
     assert world.reconcile(source=SERVING, check_log=CHECKED).phase is Phase.STOPPING
 
 
+def _run_to_the_end(world: World) -> list[str]:
+    """Until it has succeeded and has nothing more to do; the Jobs that deleted data."""
+    world.finish("member")
+    world.reconcile()
+    world.cluster_status(phase="Running", clusterID="new")
+    deleting: list[str] = []
+    for _ in range(8):
+        planned = world.reconcile()
+        if isinstance(planned.action, CreateObjects):
+            deleting += [each["metadata"]["name"] for each in planned.action.objects]
+        world.finish("tidy")
+    assert (world.status["phase"], world.seen.jobs, planned.action) == ("Succeeded", {}, None)
+    return deleting
+
+
+def _until_restoring_without_a_snapshot(world: World) -> None:
+    world.reconcile()
+    world.reconcile(source=SERVING, check_log=CHECKED)
+    world.cluster_status(phase="Restoring")
+    world.reconcile(stopped=True)
+
+
+@pytest.mark.parametrize("how", ["quorum lost", "snapshot skipped"])
+def test_previous_data_without_a_copy_is_kept_until_a_person_deletes_it(how: str) -> None:
+    world = _in_place()
+    if how == "quorum lost":
+        world.cluster_status(phase="QuorumLost", members=[{**MEMBERS[0], "healthy": False}])
+    else:
+        world.restore = replace(IN_PLACE, take_snapshot=False)
+    _until_restoring_without_a_snapshot(world)
+    assert _run_to_the_end(world) == []
+    place = "before-restore- on PVC data-example-0, data-example-1, data-example-2"
+    assert world.status["previousData"] == place
+    command = "kubectl annotate etcdr/back --namespace=ns etcdops.dev/delete-previous-data=true"
+    assert place in world.status["message"]
+    assert world.status["message"].endswith(command)
+    deleted = plan(replace(world.restore, deleting=True), world.seen, world.status)
+    assert (deleted.finalized, deleted.action) == (True, None)
+    world.restore = replace(world.restore, delete_previous=True)
+    made = _created(world.reconcile())
+    assert [each["metadata"]["name"] for each in made] == [f"back-tidy-{number}" for number in range(3)]
+    for _ in range(3):
+        world.finish("tidy")
+        world.reconcile()
+    assert (world.seen.jobs, world.status["tidied"], "previousData" in world.status) == ({}, True, False)
+    assert world.status["message"] == "example runs with the data of revision 7, as cluster new."
+
+
+@pytest.mark.parametrize("copy", [None, {"phase": "Failed"}, {"phase": "Succeeded", "clusterID": "another"}])
+def test_previous_data_is_kept_when_its_copy_is_gone_or_of_another_cluster(copy: dict[str, str] | None) -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.seen = replace(world.seen, backup=copy)
+    assert _run_to_the_end(world) == []
+    assert world.status["previousData"].startswith("before-restore-")
+
+
 def test_damaged_snapshot_changes_nothing() -> None:
     world = _in_place()
     world.reconcile()
@@ -284,7 +359,7 @@ def test_volumes_are_not_used_before_every_member_has_stopped() -> None:
     world = _in_place()
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
-    world.reconcile(backup={"phase": "Succeeded"})
+    world.reconcile(backup=COPIED)
     for phase, stopped in (("Running", True), ("Restoring", False)):
         world.cluster_status(phase=phase)
         waiting = world.reconcile(stopped=stopped)
@@ -296,9 +371,68 @@ def test_removed_hold_annotation_is_set_again_before_the_release() -> None:
     _until_restoring(world)
     world.annotate({HELD_BY: None})
     world.finish("member")
-    held = world.reconcile()
-    assert (held.phase, held.action) == (Phase.STOPPING, HoldCluster("example", {HELD_BY: "back"}))
-    assert isinstance(world.reconcile().action, ReleaseCluster)
+    version = world.seen.resource_version
+    held = world.reconcile(stopped=False)
+    assert (held.phase, held.action) == (Phase.RESTORING, HoldCluster("example", version, {HELD_BY: "back"}))
+    waiting = world.reconcile()  # members may have started
+    assert (waiting.phase, waiting.action) == (Phase.RESTORING, None)
+    assert isinstance(world.reconcile(stopped=True).action, ReleaseCluster)
+
+
+def test_second_restore_is_refused_before_it_takes_a_snapshot() -> None:
+    world = _in_place()
+    world.reconcile()
+    refused = world.reconcile(source=SERVING, check_log=CHECKED, rival="first")
+    assert (refused.phase, refused.action) == (Phase.FAILED, None)
+    assert refused.message.startswith("EtcdCluster example is already being restored by EtcdRestore first.")
+
+
+def test_hold_of_another_restore_is_not_taken_over() -> None:
+    world = _in_place()
+    world.reconcile()
+    world.reconcile(source=SERVING, check_log=CHECKED)
+    world.status["phase"] = "Stopping"  # reported, but the hold was refused: the other one was faster
+    world.annotate({HELD_BY: "first"})
+    refused = world.reconcile(backup=COPIED)
+    assert (refused.phase, refused.action) == (Phase.FAILED, None)
+    assert "EtcdRestore first" in refused.message
+    assert world.seen.holder == "first"
+
+
+@pytest.mark.parametrize("phase", [Phase.RESTORING, Phase.STARTING, Phase.PUTTING_BACK])
+def test_hold_of_another_restore_is_never_released(phase: Phase) -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.finish("member")
+    world.annotate({HELD_BY: "other"})
+    world.status |= {"phase": str(phase), "failure": "the volume is full", "releaseTime": NOW.isoformat()}
+    ended = world.reconcile()
+    assert (ended.phase, ended.action) == (Phase.FAILED, None)
+    assert "EtcdRestore other holds example now" in ended.message
+    world.reconcile()
+    assert world.seen.holder == "other"
+
+
+@pytest.mark.parametrize(
+    ("other", "phase", "expected"),
+    [
+        ({"created": "2026-11-16T11:00:00Z"}, "Verifying", "first"),
+        ({"created": "2026-11-16T13:00:00Z"}, "Verifying", ""),
+        ({"created": "2026-11-16T13:00:00Z"}, "Stopping", ""),  # which of them holds it is decided by the hold
+        ({"created": "2026-11-16T13:00:00Z"}, "Restoring", "first"),
+        ({"created": "2026-11-16T11:00:00Z"}, "Failed", ""),
+        ({"created": "2026-11-16T11:00:00Z", "cluster": "another"}, "Restoring", ""),
+        ({"created": "2026-11-16T11:00:00Z", "uid": "restore-uid"}, "Restoring", ""),
+    ],
+)
+def test_older_restore_or_one_that_changes_the_cluster_comes_first(
+    other: dict[str, str], phase: str, expected: str
+) -> None:
+    cluster = other.get("cluster", "example")
+    meta = {"name": "first", "namespace": "ns", "uid": other.get("uid", "x"), "creationTimestamp": other["created"]}
+    spec = {"source": {"backup": "one"}, "inPlace": {"cluster": cluster, "confirm": cluster}}
+    mine = replace(IN_PLACE, created="2026-11-16T12:00:00Z")
+    assert first_of(mine, [{"metadata": meta, "spec": spec, "status": {"phase": phase}}]) == expected
 
 
 def test_snapshot_of_a_paused_healthy_cluster_is_taken_first() -> None:
@@ -336,13 +470,70 @@ def test_previous_data_that_cannot_be_deleted_is_reported() -> None:
     assert "could not be deleted from PVC data-example-0, data-example-1, data-example-2" in world.status["message"]
 
 
-def test_new_cluster_without_data_is_reported() -> None:
+def _until_new_cluster_is_being_restored() -> World:
     world = World(NEW, CLUSTER)
     world.reconcile()
     world.reconcile(source=SERVING, check_log=CHECKED)
     world.reconcile()
+    return world
+
+
+def _is_removed(world: World) -> Plan:
+    """Everything that the restore made is removed, the PVCs only after the Jobs that write to them."""
+    jobs = world.reconcile()
+    assert (jobs.phase, jobs.finalized) == (Phase.PUTTING_BACK, False)
+    assert jobs.action == DeleteJobs(tuple(f"back-member-{number}" for number in range(3)))
+    removed = world.reconcile()
+    claims = tuple(Ref(f"data-fresh-{number}", f"uid-of-data-fresh-{number}") for number in range(3))
+    assert removed.action == RemoveCluster(Ref("fresh", "cluster-uid"), claims)
+    return world.reconcile()
+
+
+def test_new_cluster_is_removed_when_its_data_cannot_be_made() -> None:
+    world = _until_new_cluster_is_being_restored()
     world.finish("member", FAILED)
-    assert "EtcdCluster fresh was created and has no data; delete it" in world.reconcile().message
+    ended = _is_removed(world)
+    assert ended.phase is Phase.FAILED
+    assert ended.message == (
+        "A member's data could not be made: no room. EtcdCluster fresh, which it had created, was removed."
+    )
+    world.reconcile()
+    assert (world.seen.source, world.seen.jobs, world.seen.claims) == (None, {}, {})
+
+
+def test_new_cluster_is_removed_when_the_restore_is_deleted_before_it_starts() -> None:
+    world = _until_new_cluster_is_being_restored()
+    world.restore = replace(NEW, deleting=True)
+    ended = _is_removed(world)
+    assert (ended.phase, ended.finalized) == (Phase.FAILED, True)
+
+
+def test_restore_that_is_deleted_before_it_creates_a_cluster_leaves_at_once() -> None:
+    world = World(NEW, CLUSTER)
+    world.reconcile()
+    world.restore = replace(NEW, deleting=True)
+    ended = world.reconcile()
+    assert (ended.finalized, ended.action) == (True, None)
+
+
+def test_cluster_that_has_its_data_starts_although_the_restore_is_deleted() -> None:
+    world = _until_new_cluster_is_being_restored()
+    world.finish("member")
+    world.status["phase"] = "Starting"  # reported, then the operator crashed
+    world.status["releaseTime"] = NOW.isoformat()
+    world.restore = replace(NEW, deleting=True)
+    released = world.reconcile()
+    assert (isinstance(released.action, ReleaseCluster), released.finalized) == (True, False)
+    assert world.reconcile().finalized
+    assert HELD_BY not in world.seen.annotations
+
+
+def test_cluster_that_another_restore_made_is_never_removed() -> None:
+    world = _until_new_cluster_is_being_restored()
+    world.annotate({MADE_BY: "another-uid"})
+    ended = world.reconcile()
+    assert (ended.phase, ended.action) == (Phase.FAILED, None)
+    assert "exists and is not changed" in ended.message
 
 
 def test_deletion_while_restoring_puts_the_previous_data_back() -> None:
@@ -361,9 +552,19 @@ def test_deletion_while_restoring_puts_the_previous_data_back() -> None:
     [
         (IN_PLACE, {"cluster": None}, "EtcdCluster example does not exist"),
         (IN_PLACE, {"cluster": replace(CLUSTER, size=0)}, "has size 0"),
-        (IN_PLACE, {"cluster": replace(CLUSTER, held_by="other")}, "is already being restored by EtcdRestore other"),
+        (IN_PLACE, {"rival": "other"}, "is already being restored by EtcdRestore other"),
+        (
+            IN_PLACE,
+            {"resource": {"metadata": {"annotations": {HELD_BY: "other"}}}},
+            "is already being restored by EtcdRestore other",
+        ),
+        (  # of an earlier EtcdRestore of the same name
+            IN_PLACE,
+            {"resource": {"metadata": {"annotations": {HELD_BY: "back"}}}},
+            "is already being restored by EtcdRestore back",
+        ),
         (NEW, {"resource": {"metadata": {}}}, "EtcdCluster fresh exists and is not changed"),
-        (NEW, {"claims": {"data-fresh-0": "x"}}, "hold data of an earlier cluster"),
+        (NEW, {"claims": {"data-fresh-0": Claim("claim-0", "x")}}, "hold data of an earlier cluster"),
         (NEW, {"cluster": replace(CLUSTER, storage=Storage("Memory"))}, "must be Persistent"),
         (NEW, {"refusal": "spec.size: too large"}, "spec.size: too large"),
         (NEW, {"problem": "EtcdBackup x does not exist"}, "EtcdBackup x does not exist"),
@@ -374,6 +575,21 @@ def test_impossible_restore_fails_with_the_reason(restore: Restore, seen: dict[s
     planned = plan(restore, replace(Observation(NOW, "operator:1", SNAPSHOT, cluster=CLUSTER), **seen), {})
     assert (planned.phase, planned.reason, planned.action) == (Phase.FAILED, Reason.FAILED, None)
     assert said.lower() in planned.message.lower()
+
+
+def test_restore_waits_for_its_backup_and_starts_when_that_has_succeeded() -> None:
+    world = World(replace(NEW, backup="one"), CLUSTER)
+    waiting = world.reconcile(snapshot=None, pending="Running")
+    assert (waiting.phase, waiting.reason, waiting.action) == (Phase.PENDING, Reason.WAITING_FOR_BACKUP, None)
+    assert waiting.message == "Waiting for EtcdBackup one to finish: it is Running."
+    assert isinstance(world.reconcile(snapshot=SNAPSHOT, pending="").action, FetchSnapshot)
+
+
+def test_template_is_checked_before_the_restore_waits_for_its_backup() -> None:
+    seen = Observation(NOW, cluster=CLUSTER, pending="Running", refusal='unknown field "spec.sise"')
+    planned = plan(NEW, seen, {})
+    assert planned.phase is Phase.FAILED
+    assert planned.message == 'Spec.newCluster.spec is not valid, so nothing was done: unknown field "spec.sise".'
 
 
 def test_version_is_checked_from_the_snapshot_when_no_backup_names_it() -> None:
@@ -390,6 +606,12 @@ def test_finished_restore_does_nothing_more() -> None:
     for phase in (Phase.SUCCEEDED, Phase.FAILED):
         planned = plan(NEW, Observation(NOW, cluster=CLUSTER), {"phase": phase, "tidied": True})
         assert (planned.phase, planned.action) == (phase, None)
+
+
+def test_jobs_that_a_crash_has_left_are_deleted() -> None:
+    left = Observation(NOW, cluster=CLUSTER, jobs={"back-tidy-1": COMPLETE})
+    planned = plan(IN_PLACE, left, {"phase": Phase.SUCCEEDED, "tidied": True})
+    assert planned.action == DeleteJobs(("back-tidy-1",))
 
 
 def test_restore_ends_when_its_namespace_or_itself_is_gone() -> None:
@@ -424,5 +646,5 @@ def test_restore_fails_when_the_source_job_ends_early() -> None:
     world.reconcile(source=SERVING, check_log=CHECKED)
     world.reconcile()
     planned = world.reconcile(source=None)
-    assert planned.phase is Phase.FAILED
-    assert planned.message.startswith("The Job that hands out the snapshot has ended.")
+    assert planned.phase is Phase.PUTTING_BACK
+    assert planned.message.startswith("The restore failed: the Job that hands out the snapshot has ended.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import Schedule, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.observe import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.plan import Observation, StartBackup
@@ -26,6 +28,14 @@ def _run(namespace: Namespace, schedule: Schedule, hours: int) -> Manifest:
     action = plan(schedule, Observation(schedule.created.fromtimestamp(due, schedule.created.tzinfo)), {}).action
     assert isinstance(action, StartBackup)
     return namespace.create(action.backup)
+
+
+def test_name_instead_of_five_fields_is_refused_with_what_to_write(namespace: Namespace) -> None:
+    for name in ("@daily", "@hourly"):
+        with pytest.raises(
+            KubeError, match=r"write 0 0 \* \* \* instead of @daily, and 0 \* \* \* \* instead of @hourly"
+        ):
+            _schedule(namespace, schedule=name)
 
 
 def test_backups_of_this_schedule_are_observed_with_their_due_time(namespace: Namespace) -> None:

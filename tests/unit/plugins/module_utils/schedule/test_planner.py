@@ -200,6 +200,10 @@ def test_retention_deletes_old_backups() -> None:
     [
         ({"cron": "every day"}, "is not a cron expression"),
         ({"cron": "99 * * * *"}, "is not a cron expression"),
+        ({"cron": "32 3 0 2 *"}, "is not a cron expression"),
+        ({"cron": "@daily"}, "Write it in five fields: 0 0 * * *."),
+        ({"cron": "@hourly"}, "Write it in five fields: 0 * * * *."),
+        ({"cron": "@every 5m"}, "Write it in five fields: 0 3 * * *."),
         ({"zone": "Mars/Olympus"}, "is unknown"),
     ],
 )
@@ -207,6 +211,16 @@ def test_invalid_schedule_is_reported(changed: dict[str, str], said: str) -> Non
     planned = plan(replace(HOURLY, **changed), Observation(CREATED), {})  # type: ignore[arg-type]
     assert (planned.phase, planned.reason, planned.action) == (Phase.INVALID, Reason.INVALID, None)
     assert said in planned.message
+
+
+@pytest.mark.parametrize("cron", ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6,9 *", "0 0 0 31 11 *"])
+def test_schedule_that_no_date_matches_is_reported_with_what_to_write(cron: str) -> None:
+    planned = plan(replace(HOURLY, cron=cron), Observation(CREATED), {})
+    assert (planned.phase, planned.reason, planned.action) == (Phase.INVALID, Reason.NEVER_DUE, None)
+    assert planned.message == (
+        f"spec.schedule {cron!r} is never due: no date matches it. Write a day that its months have, such as 28, or L "
+        "for the last day of the month."
+    )
 
 
 def test_backup_of_a_run_has_labels_and_no_owner() -> None:
