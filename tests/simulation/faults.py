@@ -28,6 +28,7 @@ class Faults:
             (1, self._create_foreign_claim),
             (3, self._restore_node),
             (1, self._toggle_backup_failure),
+            (1, self._toggle_alarm),
         ]
         if pods:
             pod = self.random.choice(pods)
@@ -51,6 +52,7 @@ class Faults:
         """End all faults: restore or replace nodes, and delete foreign PVCs and unmanaged members as a user would."""
         self._restore_node(all_nodes=True)
         self.kubernetes.backups_fail = False
+        self.kubernetes.etcd.alarms.clear()
         self.kubernetes.nodes |= {f"spare-{number}": Node() for number in range(2)}
         for name in [name for name, claim in self.kubernetes.claims.items() if self._is_foreign(claim)]:
             self.say(f"user deletes the foreign PVC {name}")
@@ -153,6 +155,15 @@ class Faults:
         """Backups start to fail, or succeed again."""
         self.kubernetes.backups_fail = not self.kubernetes.backups_fail
         self.say(f"backups {'fail' if self.kubernetes.backups_fail else 'succeed'}")
+
+    def _toggle_alarm(self) -> None:
+        """The database is full, or the data of members differs; or a user disarms the alarm."""
+        alarms, member = self.kubernetes.etcd.alarms, self.random.choice(sorted(self.kubernetes.etcd.members) or [0])
+        if alarms:
+            alarms.clear()
+        else:
+            alarms.add(self.random.choice([f"memberID:{member} alarm:NOSPACE ", "alarm:CORRUPT "]))
+        self.say(f"alarms: {', '.join(alarms) or 'none'}")
 
     # -- user actions
 

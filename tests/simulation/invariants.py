@@ -55,6 +55,8 @@ class Invariants:
         changes = isinstance(action, AddLearner | ReplaceMember | PromoteLearner | RemoveMember)
         if seen.observed.memory.cluster_id and not self.etcd.has_quorum:
             self.check(not changes and not deletes, "no deletion or membership change without quorum", plan)
+        if any(alarm.alarm == "CORRUPT" for alarm in seen.observed.view.alarms):
+            self.check(not isinstance(action, RestartMember), "no member restarts while data is corrupt", plan)
         if isinstance(action, RestartMember):
             self._check_restart_order(cluster, action)
         if changes:
@@ -64,6 +66,12 @@ class Invariants:
         joining = action.pod if isinstance(action, AddLearner | ReplaceMember) else ""
         if joining and (claim := self.kubernetes.claims.get(f"data-{joining}")):
             self.check(claim.cluster_uid == cluster.uid, "a PVC of another cluster is never adopted", claim)
+
+    def reported(self, seen: Situation, status: Mapping[str, Any]) -> None:
+        """The status does not claim more than was seen."""
+        available = {each["type"]: each["status"] for each in status["conditions"]}["Available"]
+        refused = [alarm.alarm for alarm in seen.observed.view.alarms]
+        self.check(not refused or available != "True", "Available is never True while writes are refused", refused)
 
     def _check_restart_order(self, cluster: Cluster, restart: RestartMember) -> None:
         """A rollout restarts the leader last. Checked when the restart is planned."""

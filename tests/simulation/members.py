@@ -15,7 +15,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import on_any
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Alarm, Member, MemberList, Status
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member, MemberList, Status
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
 
 from .etcd import CLUSTER_ID, Process
@@ -96,9 +96,6 @@ class Client:
     def cluster_version(self) -> str:
         minor = self.connection.kubernetes.etcd.cluster_minor
         return f"3.{minor}.0" if minor else ""
-
-    def alarms(self) -> tuple[Alarm, ...]:
-        return ()
 
     # -- changing
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
+    alarms,
     config,
     desired,
     joining,
@@ -233,6 +234,14 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "every reconcile writes": (_planning(_always_writes), "a second reconcile writes no status"),
     "paused is ignored": (_never_paused, "a paused cluster is not changed"),
+    "alarms are not reported": (
+        _always(alarms, "worst", None),
+        "Available is never True while writes are refused",
+    ),
+    "restarts while data is corrupt": (
+        _always(alarms, "is_corrupt", False),
+        "no member restarts while data is corrupt",
+    ),
     "no member is replaced": (_always(repair, "repair", None), "the cluster converges"),
     "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster converges"),
     "restarts while another member is down": (_restarts_while_another_is_down, "a rollout (restarts|never)"),

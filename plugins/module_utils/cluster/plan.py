@@ -16,7 +16,10 @@ class Phase(BasePhase):
     UPGRADING = "Upgrading", "Members move to another version, one at a time, after a snapshot."
     RESTARTING = "Restarting", "Members restart with new settings, one at a time."
     EXPANDING = "Expanding", "The members' PVCs grow; no pod restarts."
-    DEGRADED = "Degraded", "A quorum is healthy, some members are not; the message says which and why."
+    DEGRADED = (
+        "Degraded",
+        "A quorum is healthy, but some members are not, or etcd reports an alarm; the message says which and why.",
+    )
     STARTING = "Starting", "Less than a quorum is healthy, and pods are starting."
     RESTORING = "Restoring", "An EtcdRestore holds the cluster: no member runs until each has the data of a snapshot."
     HIBERNATED = "Hibernated", "Size 0: no pods, the data is kept."
@@ -78,6 +81,18 @@ class Reason(BaseReason):
         "MembersDown",
         "A minority of the voters is not healthy.",
         "The message names each member and its problem. A member that is permanently lost is replaced.",
+    )
+    NO_SPACE = (
+        "NoSpace",
+        "etcd reports alarm NOSPACE: the database has reached its quota, and every write is refused.",
+        "Free space or raise spec.options.quotaBackendBytes, then disarm the alarm (docs/alarms.md).",
+        WARNING,
+    )
+    CORRUPT = (
+        "Corrupt",
+        "etcd reports alarm CORRUPT: the data of the members differs, and reads and writes are refused.",
+        "Replace the member whose data differs, then disarm the alarm (docs/alarms.md).",
+        WARNING,
     )
     UNMANAGED_MEMBER = (
         "UnmanagedMember",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..plan import SETTLED, SOON, WATCHFUL, Plan, Ref
-from . import bootstrap, deletion, desired, hibernation, joining, repair, rollout, scaling, upgrade, volumes
+from . import alarms, bootstrap, deletion, desired, hibernation, joining, repair, rollout, scaling, upgrade, volumes
 from .actions import (
     CancelDowngrade,
     DeleteSnapshot,
@@ -33,8 +33,9 @@ _LATER = (TakeSnapshot, DeleteSnapshot, EnableDowngrade, CancelDowngrade, Expand
 
 def plan(s: Situation) -> Plan:
     """The next action, or what is waited for."""
-    planned = _plan(s)
-    return replace(planned, record={**join_record(joining.join_of(s, planned)), **planned.record})
+    planned, alarms_now = _plan(s), alarms.alarm_record(s)
+    record = {**join_record(joining.join_of(s, planned)), **alarms_now, **planned.record}
+    return replace(alarms.alarmed(planned, alarms_now["alarms"] or ()), record=record)
 
 
 def _plan(s: Situation) -> Plan:
@@ -104,6 +105,8 @@ def change(s: Situation, members: Membership) -> Plan | None:
         corrected = pending if pending and isinstance(pending.action, UpdateObjects) else None
         return corrected or joining.learner(s, members, members.learners[0])
     moving = scaling.resize(s, members) if scaling.is_short(s, members) else None
+    if moving is None and alarms.is_corrupt(s):
+        return None
     if moving is None and pending is not None and not pending.reason.blocked:
         moving = pending
     moving = moving or rollout.rollout(s, members)
