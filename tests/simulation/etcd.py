@@ -83,6 +83,7 @@ class Etcd:
     acknowledged: int = 0
     cluster_minor: int = 0  # minor of the cluster version
     downgrade: int = 0  # minor of the pending downgrade target
+    auth: str = ""  # that a user enabled: "changes" or "everything" is refused
     alarms: set[str] = field(default_factory=set)  # as a status reports them
     _next_id: int = 0x100
 

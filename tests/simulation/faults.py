@@ -29,6 +29,7 @@ class Faults:
             (3, self._restore_node),
             (1, self._toggle_backup_failure),
             (1, self._toggle_alarm),
+            (1, self._toggle_auth),
         ]
         if pods:
             pod = self.random.choice(pods)
@@ -53,6 +54,7 @@ class Faults:
         self._restore_node(all_nodes=True)
         self.kubernetes.backups_fail = False
         self.kubernetes.etcd.alarms.clear()
+        self.kubernetes.etcd.auth = ""
         self.kubernetes.nodes |= {f"spare-{number}": Node() for number in range(2)}
         for name in [name for name, claim in self.kubernetes.claims.items() if self._is_foreign(claim)]:
             self.say(f"user deletes the foreign PVC {name}")
@@ -166,6 +168,13 @@ class Faults:
         self.say(f"alarms: {', '.join(alarms) or 'none'}")
 
     # -- user actions
+
+    def _toggle_auth(self) -> None:
+        """A user enables auth, which locks the operator out, or disables it again."""
+        etcd = self.kubernetes.etcd
+        if etcd.leader_process is not None:
+            etcd.auth = "" if etcd.auth else self.random.choice(["changes", "everything"])
+            self.say(f"auth refuses {etcd.auth or 'nothing'}")
 
     def _delete_object(self) -> None:
         """Delete an object; deleting a StatefulSet deletes its pods."""

@@ -9,10 +9,16 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     AddLearner,
+    FormCluster,
+    IssueCertificates,
     PromoteLearner,
     RemoveMember,
     ReplaceMember,
     RestartMember,
+    SealConfiguration,
+    StartMembers,
+    StopMembers,
+    UpdateObjects,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import template_hash
@@ -57,6 +63,8 @@ class Invariants:
             self.check(not changes and not deletes, "no deletion or membership change without quorum", plan)
         if any(alarm.alarm == "CORRUPT" for alarm in seen.observed.view.alarms):
             self.check(not isinstance(action, RestartMember), "no member restarts while data is corrupt", plan)
+        if seen.observed.view.needs_auth:
+            self._check_locked_out(plan, deletes=deletes or bool(refs))
         if isinstance(action, RestartMember):
             self._check_restart_order(cluster, action)
         if changes:
@@ -66,6 +74,15 @@ class Invariants:
         joining = action.pod if isinstance(action, AddLearner | ReplaceMember) else ""
         if joining and (claim := self.kubernetes.claims.get(f"data-{joining}")):
             self.check(claim.cluster_uid == cluster.uid, "a PVC of another cluster is never adopted", claim)
+
+    def _check_locked_out(self, plan: Plan, *, deletes: bool) -> None:
+        self.check(plan.phase is not Phase.QUORUM_LOST, "quorum is not called lost while auth refuses", plan)
+        allowed = (FormCluster, IssueCertificates, SealConfiguration, StartMembers, StopMembers, UpdateObjects)
+        self.check(
+            plan.action is None or (isinstance(plan.action, allowed) and not deletes),
+            "nothing is restarted, removed or deleted while auth refuses",
+            plan,
+        )
 
     def reported(self, seen: Situation, status: Mapping[str, Any]) -> None:
         """The status does not claim more than was seen."""

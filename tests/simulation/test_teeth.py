@@ -14,6 +14,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     alarms,
     config,
     desired,
+    health,
     joining,
     manifests,
     membership,
@@ -241,6 +242,10 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "restarts while data is corrupt": (
         _always(alarms, "is_corrupt", False),
         "no member restarts while data is corrupt",
+    ),
+    "auth that refuses the operator is ignored": (
+        lambda patch: patch.setattr(planner, "auth_required", health.health),
+        "quorum is not called lost while auth refuses",
     ),
     "no member is replaced": (_always(repair, "repair", None), "the cluster converges"),
     "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster converges"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..etcd.membership import quorum
-from ..plan import SETTLED, SOON, WATCHFUL, Plan
+from ..plan import PATIENT, SETTLED, SOON, WATCHFUL, Plan
 from . import desired
 from .loss import loss
 from .membership import display
@@ -50,6 +50,16 @@ def health(s: Situation) -> Plan:
         f"{known} Nothing is deleted. Bring the pods or their nodes back, or restore from a backup."
     )
     return Plan(Phase.QUORUM_LOST, Reason.QUORUM_LOST, message, requeue=WATCHFUL)
+
+
+def auth_required(s: Situation) -> Plan:
+    """Auth was enabled behind the operator's back: its members may be healthy, but it can't act."""
+    ready = [pod.name for pod in s.observed.pods if pod.ready]
+    message = (
+        f"etcd's auth is enabled and refuses the operator, so it changes nothing. {len(ready)} of "
+        f"{len(s.observed.pods)} pods are ready. Disable auth: etcdctl --user root auth disable. See docs/repair.md."
+    )
+    return Plan(Phase.AUTH_REQUIRED, Reason.AUTH_REQUIRED, message, requeue=PATIENT)
 
 
 def is_coming(s: Situation, name: str) -> bool:

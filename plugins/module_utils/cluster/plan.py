@@ -28,6 +28,10 @@ class Phase(BasePhase):
         "QuorumLost",
         "Less than a quorum is healthy and no pod is starting: a person must act. Nothing is deleted.",
     )
+    AUTH_REQUIRED = (
+        "AuthRequired",
+        "etcd's auth was enabled and refuses the operator, which changes nothing: a person must act.",
+    )
     UNSUPPORTED = "Unsupported", "The spec asks for something that can't be done; the message says why and what to do."
     DELETING = "Deleting", "The cluster is being deleted."
 
@@ -46,7 +50,7 @@ class Phase(BasePhase):
 
     @property
     def warning(self) -> bool:
-        return self in (Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED)
+        return self in (Phase.DEGRADED, Phase.QUORUM_LOST, Phase.AUTH_REQUIRED, Phase.UNSUPPORTED)
 
 
 class Reason(BaseReason):
@@ -105,6 +109,12 @@ class Reason(BaseReason):
         "QuorumLost",
         "Less than a quorum is healthy and no pod is starting. Reads and writes fail. Nothing is deleted.",
         "Bring the pods or their nodes back, or restore from a backup.",
+    )
+    AUTH_REQUIRED = (
+        "AuthRequired",
+        "Someone enabled etcd's auth, and etcd refuses the operator. The members may be healthy; nothing is changed.",
+        "Disable auth: `etcdctl --user root auth disable` (docs/repair.md).",
+        WARNING,
     )
     ALL_DATA_LOST = (
         "AllDataLost",

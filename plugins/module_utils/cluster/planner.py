@@ -20,7 +20,7 @@ from .actions import (
     TakeSnapshot,
     UpdateObjects,
 )
-from .health import health
+from .health import auth_required, health
 from .membership import Membership
 from .memory import join_record
 from .plan import Phase, Reason
@@ -69,13 +69,14 @@ def _run(s: Situation) -> Plan:
     number = 1 + max(s.cluster.ordinal(pod) or 0 for pod in pods)
     if s.stateful_set and s.replicas == 0:
         return hibernation.wake(s, pods, number)
-    current = _during_rollout(s, health(s))
+    locked_out = s.observed.view.needs_auth
+    current = auth_required(s) if locked_out else _during_rollout(s, health(s))
     certificates = s.observed.certificates
     if certificates.missing or certificates.due:
         names = ", ".join(certificates.missing + certificates.due)
         message = f"Issuing certificates: {names}."
         return replace(current, action=IssueCertificates(), requeue=SOON, message=message)
-    planned = _next_change(s, s.membership, current) if s.membership else current
+    planned = _next_change(s, s.membership, current) if s.membership and not locked_out else current
     if planned.action is not None and not isinstance(planned.action, _LATER):
         return planned
     return _correct_drift(s, planned, number)
@@ -128,7 +129,8 @@ def _correct_drift(s: Situation, planned: Plan, number: int) -> Plan:
         only_files = [each["kind"] for each in changed] == ["ConfigMap"]
         action = SealConfiguration(changed) if only_files else UpdateObjects(changed)
         return Plan(planned.phase, planned.reason, planned.message, action)
-    if s.membership is None and (stuck := _stuck_pods(s, wanted.template_hash)):
+    unknown = s.membership is None and not s.observed.view.needs_auth
+    if unknown and (stuck := _stuck_pods(s, wanted.template_hash)):
         return replace(planned, action=UpdateObjects(delete_pods=stuck), requeue=SOON)
     return planned
 

@@ -139,6 +139,8 @@ def _conditions(
         available = ("False", str(alarm[0]), alarm[1])
     elif voters and healthy >= quorum(voters):
         available = ("True", "QuorumHealthy", f"{healthy} of {voters} voters are healthy.")
+    elif observed.view.needs_auth:
+        available = ("Unknown", reason, message)
     elif formed and plan.phase not in (Phase.HIBERNATED, Phase.DELETING) and not answered:
         available = ("Unknown", "NoAnswer", f"No member answers. {message}")
     else:

@@ -39,6 +39,7 @@ class Answer:
     members: MemberList | None = None  # a learner does not report it
     agreed: bool = False  # a quorum confirmed `members`; otherwise it is the member's own view
     cluster_version: str = ""  # the version that the members agreed on, as this member knows it
+    needs_auth: bool = False  # auth is enabled and permits no reading, so it permits no changes either
 
     @property
     def healthy(self) -> bool:
@@ -115,6 +116,11 @@ class ClusterView:
         """The version that a pending downgrade goes to; "" for none."""
         return next((one.status.downgrade for one in self.voters if one.status and one.status.downgrade), "")
 
+    @property
+    def needs_auth(self) -> bool:
+        """Whether auth is enabled and refuses requests over this connection."""
+        return any(answer.needs_auth for answer in self.answers.values())
+
     def find(self, member_id: int) -> MemberView | None:
         return next((one for one in self.members if one.member.id == member_id), None)
 
@@ -181,10 +187,10 @@ def _question(client: Client) -> Answer:
     except EtcdError as error:
         return Answer(status, error.message, client.members(linearizable=False))
     try:
-        client.health()
+        permitted = client.health()
     except EtcdError as error:
         return Answer(status, error.message, members, agreed=True)
-    return Answer(status, "", members, agreed=True, cluster_version=client.cluster_version())
+    return Answer(status, "", members, True, client.cluster_version(), needs_auth=not permitted)
 
 
 def build(answers: Mapping[str, Answer | EtcdError]) -> ClusterView:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Tls
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
     UNAUTHENTICATED,
     EtcdError,
@@ -229,3 +230,28 @@ def test_empty_view_has_no_members() -> None:
 
 def test_password_is_not_in_the_repr(certificates: Certificates) -> None:
     assert "hush" not in repr(Connection(certificates.client, 1.0, "root", "hush"))
+
+
+@pytest.mark.parametrize("certificate", ["", "nameless", "client"])
+def test_auth_that_refuses_the_connection_is_part_of_the_view(
+    version: str, certificates: Certificates, certificate: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Without a user name etcd refuses everything in plain text, changes only with a certificate without a common
+    name, and everything with one that has a common name."""
+    cluster = Cluster(version, tmp_path_factory.mktemp("auth"), certificates if certificate else None)
+    files = [certificates.path(name) for name in ("ca.crt", f"{certificate}.crt", f"{certificate}.key")]
+    connection = Connection(Tls(*files) if certificate else None)
+    try:
+        cluster.bootstrap(1)
+        assert not look(connection, cluster.endpoints).needs_auth
+        cluster.enable_auth()
+        found = look(connection, cluster.endpoints)
+        assert found.needs_auth
+        assert (found.quorum, len(found.healthy)) == ((True, 1) if certificate == "nameless" else (False, 0))
+        if found.quorum:
+            with pytest.raises(EtcdError) as refused:
+                connection.client(cluster.endpoints[0]).member_add(["http://127.0.0.1:1"], learner=True)
+            assert refused.value.needs_auth
+    finally:
+        connection.close()
+        cluster.end()
