@@ -71,7 +71,7 @@ class Faults:
         """Whether the data of a member is on a volume that a pod can use."""
         volumes = [pod.volume for pod in self.kubernetes.pods.values() if pod.claim is None]
         claims = [claim for claim in self.kubernetes.claims.values() if not claim.deleting]
-        volumes += [claim.volume for claim in claims if not claim.node or claim.node in self.kubernetes.nodes]
+        volumes += [claim.volume for claim in claims if self.kubernetes.is_usable(claim)]
         data = next((volume.data for volume in volumes if volume.data and volume.data.member == member_id), None)
         return data is not None and not data.corrupt
 
@@ -137,7 +137,8 @@ class Faults:
         if node is None or not others:
             return
         affected = [other for other in self.kubernetes.pods.values() if other.node == pod.node]
-        if not self._may_lose_data([other for other in affected if how == "removed" or other.claim is None]):
+        tied = how == "removed" and not self.kubernetes.floating
+        if not self._may_lose_data([other for other in affected if tied or other.claim is None]):
             return
         self.say(f"{pod.node}: {how}")
         if how == "removed":

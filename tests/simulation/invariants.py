@@ -128,6 +128,8 @@ class Invariants:
 
     def _is_lost(self, member_id: int) -> bool:
         """Whether no pod on a ready node has the data of the member or can get it back."""
+        if self.kubernetes.floating and self._may_move(member_id):
+            return False
         for pod in self.kubernetes.pods.values():
             data, node = pod.volume.data, self.kubernetes.nodes.get(pod.node or (pod.claim.node if pod.claim else ""))
             ending = pod.deleting is not None and pod.claim is not None and pod.claim.deleting
@@ -138,6 +140,15 @@ class Invariants:
             if data and data.member == member_id and not data.corrupt and not claim.deleting and node:
                 return node.state != "up"
         return True
+
+    def _may_move(self, member_id: int) -> bool:
+        """Whether the data of a member is on a volume that no node holds."""
+        for claim in self.kubernetes.claims.values():
+            data, pod = claim.volume.data, self.kubernetes.pods.get(claim.name.removeprefix("data-"))
+            held = pod is not None and pod.node in self.kubernetes.nodes
+            if data and data.member == member_id and not data.corrupt and not claim.deleting and not held:
+                return True
+        return False
 
     def after_reconcile(self, seen: Situation) -> None:
         """After a reconcile, every member that had started before it is sealed."""

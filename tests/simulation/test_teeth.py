@@ -137,12 +137,16 @@ def _treats_used_claim_as_lost(patch: Patch) -> None:
     patch.setattr(membership, "loss_of_claim", loss_of_claim)
 
 
+def _ties_volumes(patch: Patch) -> None:
+    patch.setattr(observe, "_is_stranded", lambda *_: True)
+
+
 def _adopts_foreign_claims(patch: Patch) -> None:
     claim_of = observe.claim_of
 
-    def claim(manifest: Manifest, nodes: Any) -> Claim:
+    def claim(manifest: Manifest, stranded: Any) -> Claim:
         own = "uid-1" if manifests.UID_LABEL in manifest["metadata"]["labels"] else ""
-        return replace(claim_of(manifest, nodes), cluster_uid=own)
+        return replace(claim_of(manifest, stranded), cluster_uid=own)
 
     patch.setattr(observe, "claim_of", claim)
 
@@ -227,6 +231,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "`new` after the first quorum": (_forms_again, "initial-cluster-state `new` only before the first quorum"),
     "a member that is down counts as lost": (_treats_down_as_lost, "only a lost member is replaced"),
+    "every volume counts as tied to its node": (_ties_volumes, "only a lost member is replaced"),
     "a PVC that a pod still uses counts as lost": (_treats_used_claim_as_lost, "only a lost member is replaced"),
     "a foreign PVC is adopted": (_adopts_foreign_claims, "a PVC of another cluster is never"),
     "deletions without quorum": (

@@ -39,10 +39,10 @@ def loss(pod: Pod | None, claim: Claim | None, *, others_healthy: bool) -> str:
         return why
     if pod is None:
         return ""  # the StatefulSet recreates it
-    if not pod.scheduled and claim is not None and claim.node is NodeState.GONE:
+    if claim is not None and claim.stranded and (pod.deleting or not pod.scheduled):
         return "the node of its volume is gone"
     if pod.deleting:
-        return _loss_of_node(pod)
+        return _loss_of_node(pod, claim)
     return _loss_of_data(pod, others_healthy=others_healthy) if pod.crashed and not pod.out_of_memory else ""
 
 
@@ -55,9 +55,12 @@ def loss_of_claim(pod: Pod | None, claim: Claim | None) -> str:
     return CLAIM_DELETED if claim is not None and claim.deleting and not held else ""
 
 
-def _loss_of_node(pod: Pod) -> str:
-    """A pod that is being deleted does not come back unless its node confirms that it has stopped."""
-    if pod.node in (NodeState.UNREACHABLE, NodeState.GONE):
+def _loss_of_node(pod: Pod, claim: Claim | None) -> str:
+    """A pod that is being deleted does not come back unless its node confirms that it has stopped.
+
+    Kubernetes removes a pod whose node is gone, and its volume may be used elsewhere.
+    """
+    if pod.node is NodeState.UNREACHABLE or (pod.node is NodeState.GONE and claim is None):
         return f"its node is {pod.node}"
     if pod.overdue and pod.node is NodeState.UNKNOWN:
         return "its pod should have stopped long ago, and its node does not confirm it"

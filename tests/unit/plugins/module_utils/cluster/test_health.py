@@ -104,11 +104,12 @@ def test_election_during_a_rollout_does_not_end_its_phase(phase: Phase) -> None:
 
 def test_pods_that_are_starting_do_not_hide_the_loss_of_a_quorum_for_good() -> None:
     observed = without_quorum(running())
-    gone = with_pod(with_pod(observed, 0, deleting=True, node=NodeState.GONE), 1, deleting=True, node=NodeState.GONE)
-    assert planned(CLUSTER, with_pod(gone, 0, node=NodeState.READY)).phase is Phase.STARTING
-    plan = planned(CLUSTER, gone)
+    lost: dict[str, Any] = {"deleting": True, "node": NodeState.UNREACHABLE}
+    unreachable = with_pod(with_pod(observed, 0, **lost), 1, **lost)
+    assert planned(CLUSTER, with_pod(unreachable, 0, node=NodeState.READY)).phase is Phase.STARTING
+    plan = planned(CLUSTER, unreachable)
     assert plan.phase is Phase.QUORUM_LOST
-    assert "e-0: its node is gone" in plan.message
+    assert "e-0: its node is unreachable" in plan.message
 
 
 def test_unmanaged_member_is_reported_and_left_alone() -> None:

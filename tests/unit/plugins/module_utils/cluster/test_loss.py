@@ -201,20 +201,27 @@ def test_unexplained_crashes_are_loss_only_while_others_are_healthy() -> None:
     assert loss(replace(POD, restarts=5), None, others_healthy=False) == ""  # the settings may be the cause
 
 
-def test_member_is_lost_with_its_node() -> None:
-    claim = Claim("data-e-0", "uid-1", node=NodeState.GONE)
-    running = replace(POD, crashed=False)
+def test_member_is_lost_with_the_only_nodes_of_its_volume() -> None:
+    claim, running = Claim("data-e-0", "uid-1", stranded=True), replace(POD, crashed=False)
     assert loss(None, claim, others_healthy=True) == ""
-    assert loss(replace(running, scheduled=False), claim, others_healthy=False) == "the node of its volume is gone"
-    assert loss(replace(running, scheduled=False), replace(claim, node=NodeState.READY), others_healthy=True) == ""
-    for node, lost in (
-        (NodeState.UNREACHABLE, True),
-        (NodeState.GONE, True),
-        (NodeState.READY, False),
-        (NodeState.UNKNOWN, False),
+    assert loss(replace(running, node=NodeState.GONE), claim, others_healthy=True) == ""  # Kubernetes still waits
+    floating = replace(claim, stranded=False)
+    for homeless in (replace(running, scheduled=False), replace(running, deleting=True, node=NodeState.GONE)):
+        assert loss(homeless, claim, others_healthy=False) == "the node of its volume is gone"
+        assert loss(homeless, floating, others_healthy=False) == ""  # another node gets the volume
+
+
+def test_member_is_lost_with_its_node() -> None:
+    claim, running = Claim("data-e-0", "uid-1"), replace(POD, crashed=False)
+    for node, data, lost in (
+        (NodeState.UNREACHABLE, claim, True),
+        (NodeState.GONE, claim, False),
+        (NodeState.GONE, None, True),  # in memory
+        (NodeState.READY, claim, False),
+        (NodeState.UNKNOWN, claim, False),
     ):
-        assert loss(replace(running, node=node), claim, others_healthy=True) == ""  # Kubernetes still waits for it
-        assert bool(loss(replace(running, node=node, deleting=True), claim, others_healthy=False)) == lost
+        assert loss(replace(running, node=node), data, others_healthy=True) == ""  # Kubernetes still waits for it
+        assert bool(loss(replace(running, node=node, deleting=True), data, others_healthy=False)) == lost
     unseen = replace(
         running, deleting=True, overdue=True
     )  # installed for one namespace: no permission to look at nodes
