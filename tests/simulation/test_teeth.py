@@ -24,6 +24,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     restart,
     rollout,
     scaling,
+    status,
     upgrade,
     volumes,
 )
@@ -241,7 +242,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "every reconcile writes": (_planning(_always_writes), "a second reconcile writes no status"),
     "paused is ignored": (_never_paused, "a paused cluster is not changed"),
     "alarms are not reported": (
-        _always(alarms, "worst", None),
+        _always(status, "worst", None),
         "Available is never True while writes are refused",
     ),
     "restarts while data is corrupt": (

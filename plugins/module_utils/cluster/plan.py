@@ -105,6 +105,11 @@ class Reason(BaseReason):
     )
     STARTING = "Starting", "Less than a quorum is healthy, and pods are starting.", "Wait."
     NO_LEADER = "NoLeader", "A quorum answers, and the members elect a leader.", "Wait."
+    MISSED = (
+        "Missed",
+        "Less than a quorum answered the operator for less than 10 seconds, while the pods are ready.",
+        "Wait.",
+    )
     QUORUM_LOST = (
         "QuorumLost",
         "Less than a quorum is healthy and no pod is starting. Reads and writes fail. Nothing is deleted.",
@@ -123,6 +128,12 @@ class Reason(BaseReason):
     )
     # -- on request
     PAUSED = "Paused", "spec.paused is true.", "Set spec.paused to false."
+    CERTIFICATES_DUE = (
+        "CertificatesDue",
+        "spec.paused is true, and certificates that are due are not renewed. Members fail when they expire.",
+        "Set spec.paused to false until they are renewed.",
+        WARNING,
+    )
     RESTORING = "Restoring", "An EtcdRestore holds the cluster.", "See the EtcdRestore."
     HIBERNATING = "Hibernating", "spec.size is 0, and members are stopping.", ""
     HIBERNATED = "Hibernated", "spec.size is 0. The data is kept.", "Set spec.size to start the cluster again."
@@ -164,6 +175,11 @@ class Reason(BaseReason):
     CLEANING_UP = "CleaningUp", "PVCs or EtcdBackups that are no longer needed are deleted.", ""
     # -- rollouts
     CHANGING_SETTINGS = "ChangingSettings", "New settings are applied; members restart one at a time.", ""
+    UPDATING_OBJECTS = (
+        "UpdatingObjects",
+        "During a rollout, objects other than pods change, such as the PodDisruptionBudget when spec.size was edited.",
+        "",
+    )
     RESTARTING_MEMBER = "RestartingMember", "A member restarts with a new version or new settings.", ""
     WAITING_FOR_MEMBER = (
         "WaitingForMember",

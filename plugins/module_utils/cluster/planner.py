@@ -44,13 +44,20 @@ def _plan(s: Situation) -> Plan:
     if s.cluster.held_by:
         return hibernation.hold(s)
     if s.cluster.paused:
-        message = "The operator changes nothing until spec.paused is false."
-        return Plan(Phase.PAUSED, Reason.PAUSED, message, requeue=SETTLED)
+        return _paused(s)
     if s.observed.memory.cluster_id is None:
         return bootstrap.first_start(s)
     if s.cluster.size == 0:
         return hibernation.hibernate(s)
     return _run(s)
+
+
+def _paused(s: Situation) -> Plan:
+    message, due = "The operator changes nothing until spec.paused is false.", s.observed.certificates.due
+    if not due:
+        return Plan(Phase.PAUSED, Reason.PAUSED, message, requeue=SETTLED)
+    message = f"{message} Certificates {', '.join(due)} are due for renewal: unpause before they expire."
+    return Plan(Phase.PAUSED, Reason.CERTIFICATES_DUE, message, requeue=SETTLED)
 
 
 def rejected(s: Situation, planned: Plan, why: str) -> Plan:
