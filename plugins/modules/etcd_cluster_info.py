@@ -147,6 +147,10 @@ members:
       description: What a defragmentation would leave of RV(members[].db_size).
       type: int
       sample: 24576
+    db_size_quota:
+      description: The database size in bytes at which it refuses writes; V(0) for etcd 3.5, which does not report it.
+      type: int
+      sample: 2147483648
     revision:
       description: The revision of the key space that it has.
       type: int
@@ -171,7 +175,7 @@ alarms:
   elements: dict
   contains:
     member:
-      description: The ID of the member.
+      description: The ID of the member; V(0) when etcd does not know whose data is corrupt.
       type: str
       sample: 2e126f9437da3800
     alarm:
@@ -208,6 +212,7 @@ _FROM_STATUS = (
     "storage_version",
     "db_size",
     "db_size_in_use",
+    "db_size_quota",
     "revision",
     "raft_term",
     "raft_applied_index",

@@ -40,6 +40,8 @@ class Api:
             return resource(model.cluster, self.status)
         if kind == "StorageClass":
             return {"allowVolumeExpansion": model.expandable}
+        if kind == "PersistentVolume":
+            return volume_manifest(model.claims[name.removeprefix("volume-")].node, floating=model.floating)
         if kind == "Node":
             return node_manifest(model.nodes[name].state) if name in model.nodes else None
         if kind == "EtcdBackup":
@@ -48,7 +50,11 @@ class Api:
             (each for each in self._listed(kind) if each["metadata"]["name"] == name), None
         )
 
-    def list(self, kind: str, _namespace: str, _selector: str) -> Manifests:
+    def list(self, kind: str, _namespace: str | None, selector: str) -> Manifests:
+        if kind == "Node":
+            return [
+                node_manifest(node.state) for name, node in self.kubernetes.nodes.items() if f"({name})" in selector
+            ]
         return self._listed(kind)
 
     def read(self, asked: Sequence[Asked]) -> Iterator[Manifests]:
@@ -177,6 +183,11 @@ def node_manifest(state: str) -> Manifest:
     return {"status": {"conditions": [{"type": "Ready", "status": "True" if state == "up" else "Unknown"}]}}
 
 
+def volume_manifest(node: str, *, floating: bool) -> Manifest:
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]
+    return {"spec": {} if floating else {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}
+
+
 def pod_manifest(pod: Pod) -> Manifest:
     times = {"startedAt": moment(pod.started_at).isoformat(), "finishedAt": moment(pod.finished_at).isoformat()}
     ended = {"terminated": {"exitCode": pod.exit_code, "message": pod.log_tail, **times}} if pod.exit_code else {}
@@ -223,7 +234,11 @@ def claim_manifest(claim: Claim) -> Manifest:
             "annotations": {"volume.kubernetes.io/selected-node": claim.node} if claim.node else {},
             **({"deletionTimestamp": ""} if claim.deleting else {}),
         },
-        "spec": {"resources": {"requests": {"storage": claim.requested}}, "storageClassName": "standard"},
+        "spec": {
+            "resources": {"requests": {"storage": claim.requested}},
+            "storageClassName": "standard",
+            "volumeName": f"volume-{claim.name}" if claim.node else "",
+        },
         "status": {"capacity": {"storage": claim.size}},
     }
 

@@ -83,6 +83,8 @@ class Etcd:
     acknowledged: int = 0
     cluster_minor: int = 0  # minor of the cluster version
     downgrade: int = 0  # minor of the pending downgrade target
+    auth: str = ""  # that a user enabled: "changes" or "everything" is refused
+    alarms: set[str] = field(default_factory=set)  # as a status reports them
     _next_id: int = 0x100
 
     # -- state
@@ -135,7 +137,7 @@ class Etcd:
             1,
             1,
             learner,
-            (),
+            tuple(sorted(self.alarms)),
         )
         return replace(status, downgrade=f"3.{self.downgrade}.0") if self.downgrade and process.minor > 5 else status
 
@@ -243,7 +245,7 @@ class Etcd:
 
     def write(self) -> bool:
         """Write as a client; whether the write was acknowledged."""
-        if self.leader_process is None:
+        if self.leader_process is None or self.alarms:
             return False
         self._commit()
         return True

@@ -28,6 +28,8 @@ class Faults:
             (1, self._create_foreign_claim),
             (3, self._restore_node),
             (1, self._toggle_backup_failure),
+            (1, self._toggle_alarm),
+            (1, self._toggle_auth),
         ]
         if pods:
             pod = self.random.choice(pods)
@@ -51,6 +53,8 @@ class Faults:
         """End all faults: restore or replace nodes, and delete foreign PVCs and unmanaged members as a user would."""
         self._restore_node(all_nodes=True)
         self.kubernetes.backups_fail = False
+        self.kubernetes.etcd.alarms.clear()
+        self.kubernetes.etcd.auth = ""
         self.kubernetes.nodes |= {f"spare-{number}": Node() for number in range(2)}
         for name in [name for name, claim in self.kubernetes.claims.items() if self._is_foreign(claim)]:
             self.say(f"user deletes the foreign PVC {name}")
@@ -67,7 +71,7 @@ class Faults:
         """Whether the data of a member is on a volume that a pod can use."""
         volumes = [pod.volume for pod in self.kubernetes.pods.values() if pod.claim is None]
         claims = [claim for claim in self.kubernetes.claims.values() if not claim.deleting]
-        volumes += [claim.volume for claim in claims if not claim.node or claim.node in self.kubernetes.nodes]
+        volumes += [claim.volume for claim in claims if self.kubernetes.is_usable(claim)]
         data = next((volume.data for volume in volumes if volume.data and volume.data.member == member_id), None)
         return data is not None and not data.corrupt
 
@@ -133,7 +137,8 @@ class Faults:
         if node is None or not others:
             return
         affected = [other for other in self.kubernetes.pods.values() if other.node == pod.node]
-        if not self._may_lose_data([other for other in affected if how == "removed" or other.claim is None]):
+        tied = how == "removed" and not self.kubernetes.floating
+        if not self._may_lose_data([other for other in affected if tied or other.claim is None]):
             return
         self.say(f"{pod.node}: {how}")
         if how == "removed":
@@ -154,7 +159,23 @@ class Faults:
         self.kubernetes.backups_fail = not self.kubernetes.backups_fail
         self.say(f"backups {'fail' if self.kubernetes.backups_fail else 'succeed'}")
 
+    def _toggle_alarm(self) -> None:
+        """The database is full, or the data of members differs; or a user disarms the alarm."""
+        alarms, member = self.kubernetes.etcd.alarms, self.random.choice(sorted(self.kubernetes.etcd.members) or [0])
+        if alarms:
+            alarms.clear()
+        else:
+            alarms.add(self.random.choice([f"memberID:{member} alarm:NOSPACE ", "alarm:CORRUPT "]))
+        self.say(f"alarms: {', '.join(alarms) or 'none'}")
+
     # -- user actions
+
+    def _toggle_auth(self) -> None:
+        """A user enables auth, which locks the operator out, or disables it again."""
+        etcd = self.kubernetes.etcd
+        if etcd.leader_process is not None:
+            etcd.auth = "" if etcd.auth else self.random.choice(["changes", "everything"])
+            self.say(f"auth refuses {etcd.auth or 'nothing'}")
 
     def _delete_object(self) -> None:
         """Delete an object; deleting a StatefulSet deletes its pods."""

@@ -9,10 +9,16 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     AddLearner,
+    FormCluster,
+    IssueCertificates,
     PromoteLearner,
     RemoveMember,
     ReplaceMember,
     RestartMember,
+    SealConfiguration,
+    StartMembers,
+    StopMembers,
+    UpdateObjects,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import template_hash
@@ -55,6 +61,10 @@ class Invariants:
         changes = isinstance(action, AddLearner | ReplaceMember | PromoteLearner | RemoveMember)
         if seen.observed.memory.cluster_id and not self.etcd.has_quorum:
             self.check(not changes and not deletes, "no deletion or membership change without quorum", plan)
+        if any(alarm.alarm == "CORRUPT" for alarm in seen.observed.view.alarms):
+            self.check(not isinstance(action, RestartMember), "no member restarts while data is corrupt", plan)
+        if seen.observed.view.needs_auth:
+            self._check_locked_out(plan, deletes=deletes or bool(refs))
         if isinstance(action, RestartMember):
             self._check_restart_order(cluster, action)
         if changes:
@@ -64,6 +74,21 @@ class Invariants:
         joining = action.pod if isinstance(action, AddLearner | ReplaceMember) else ""
         if joining and (claim := self.kubernetes.claims.get(f"data-{joining}")):
             self.check(claim.cluster_uid == cluster.uid, "a PVC of another cluster is never adopted", claim)
+
+    def _check_locked_out(self, plan: Plan, *, deletes: bool) -> None:
+        self.check(plan.phase is not Phase.QUORUM_LOST, "quorum is not called lost while auth refuses", plan)
+        allowed = (FormCluster, IssueCertificates, SealConfiguration, StartMembers, StopMembers, UpdateObjects)
+        self.check(
+            plan.action is None or (isinstance(plan.action, allowed) and not deletes),
+            "nothing is restarted, removed or deleted while auth refuses",
+            plan,
+        )
+
+    def reported(self, seen: Situation, status: Mapping[str, Any]) -> None:
+        """The status does not claim more than was seen."""
+        available = {each["type"]: each["status"] for each in status["conditions"]}["Available"]
+        refused = [alarm.alarm for alarm in seen.observed.view.alarms]
+        self.check(not refused or available != "True", "Available is never True while writes are refused", refused)
 
     def _check_restart_order(self, cluster: Cluster, restart: RestartMember) -> None:
         """A rollout restarts the leader last. Checked when the restart is planned."""
@@ -103,6 +128,8 @@ class Invariants:
 
     def _is_lost(self, member_id: int) -> bool:
         """Whether no pod on a ready node has the data of the member or can get it back."""
+        if self.kubernetes.floating and self._may_move(member_id):
+            return False
         for pod in self.kubernetes.pods.values():
             data, node = pod.volume.data, self.kubernetes.nodes.get(pod.node or (pod.claim.node if pod.claim else ""))
             ending = pod.deleting is not None and pod.claim is not None and pod.claim.deleting
@@ -113,6 +140,15 @@ class Invariants:
             if data and data.member == member_id and not data.corrupt and not claim.deleting and node:
                 return node.state != "up"
         return True
+
+    def _may_move(self, member_id: int) -> bool:
+        """Whether the data of a member is on a volume that no node holds."""
+        for claim in self.kubernetes.claims.values():
+            data, pod = claim.volume.data, self.kubernetes.pods.get(claim.name.removeprefix("data-"))
+            held = pod is not None and pod.node in self.kubernetes.nodes
+            if data and data.member == member_id and not data.corrupt and not claim.deleting and not held:
+                return True
+        return False
 
     def after_reconcile(self, seen: Situation) -> None:
         """After a reconcile, every member that had started before it is sealed."""

@@ -82,6 +82,7 @@ class Kubernetes:
     status: dict[str, Any] = field(default_factory=dict)  # of the EtcdCluster
     backups_fail: bool = False
     expandable: bool = True
+    floating: bool = False  # volumes can be used on every node
     _uids: int = 0
 
     # -- spontaneous moves
@@ -186,7 +187,11 @@ class Kubernetes:
             return up
         if pod.claim.name not in self.claims or pod.claim.deleting:
             return []
-        return [name for name in up if name == pod.claim.node] if pod.claim.node else up
+        return up if self.floating or not pod.claim.node else [name for name in up if name == pod.claim.node]
+
+    def is_usable(self, claim: Claim) -> bool:
+        """Whether there is a node on which the volume of a PVC can be used."""
+        return self.floating or not claim.node or claim.node in self.nodes
 
     def _schedule(self, pod: Pod) -> None:
         pod.node = self.random.choice(self._eligible_nodes(pod))

@@ -9,13 +9,14 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
     FAILED_PRECONDITION,
+    INVALID_ARGUMENT,
     UNAVAILABLE,
     EtcdError,
     Unreachable,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import on_any
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Alarm, Member, MemberList, Status
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.types import Member, MemberList, Status
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
 
 from .etcd import CLUSTER_ID, Process
@@ -69,7 +70,14 @@ class Client:
     def _answering(self) -> Process:
         if self.process is None:
             raise Unreachable("no answer", self.url)
+        if self.connection.kubernetes.etcd.auth == "everything":
+            raise EtcdError(INVALID_ARGUMENT, "etcdserver: user name is empty", self.url)
         return self.process
+
+    def _require_permission(self) -> None:
+        self._require_leader()
+        if self.connection.kubernetes.etcd.auth:
+            raise EtcdError(FAILED_PRECONDITION, "etcdserver: user name not found", self.url)
 
     @property
     def _is_healthy(self) -> bool:
@@ -90,21 +98,19 @@ class Client:
             self._require_leader()
         return self.connection.kubernetes.etcd.member_list
 
-    def health(self) -> None:
+    def health(self) -> bool:
         self._require_leader()
+        return not self.connection.kubernetes.etcd.auth
 
     def cluster_version(self) -> str:
         minor = self.connection.kubernetes.etcd.cluster_minor
         return f"3.{minor}.0" if minor else ""
 
-    def alarms(self) -> tuple[Alarm, ...]:
-        return ()
-
     # -- changing
 
     def member_add(self, peer_urls: Sequence[str], learner: bool) -> Member:
         etcd, now = self.connection.kubernetes.etcd, self.connection.kubernetes.now
-        self._require_leader()
+        self._require_permission()
         added = Member(0, "", tuple(peer_urls), (), learner)
         had_quorum = etcd.has_quorum
         number = etcd.add(added.peer_urls, learner=learner, now=now)
@@ -119,7 +125,7 @@ class Client:
 
     def _change(self, action: str, member_id: int) -> MemberList:
         etcd, now = self.connection.kubernetes.etcd, self.connection.kubernetes.now
-        self._require_leader()
+        self._require_permission()
         member, had_quorum = etcd.members[member_id], etcd.has_quorum
         if action == "promote":
             etcd.promote(member_id)
@@ -134,6 +140,7 @@ class Client:
 
     def move_leader(self, target_id: int) -> None:
         etcd, process = self.connection.kubernetes.etcd, self._answering
+        self._require_permission()
         if process.data.member != etcd.leader:
             raise EtcdError(FAILED_PRECONDITION, "etcdserver: not leader", self.url)
         if etcd.process(target_id) is None:
@@ -142,5 +149,5 @@ class Client:
         etcd.leader, etcd.term = target_id, etcd.term + 1
 
     def downgrade(self, action: str, version: str) -> None:
-        self._require_leader()
+        self._require_permission()
         self.connection.kubernetes.etcd.set_downgrade(parse(version).minor if action == "ENABLE" else 0)

@@ -70,6 +70,7 @@ class Operator:
         quiet = not changed and events == self.api.events and plan.action is None
         if plan.action is None and not quiet:
             self._check_idempotent(self._seen)
+        self.invariants.reported(self._seen, self.status)
         if not cluster.paused and not self.refused:
             self.invariants.after_reconcile(self._seen)
         return quiet

@@ -57,7 +57,7 @@ class World:
             "e", "default", "uid-1", 1, size, version, storage=storage, tls=TlsSpec("Disabled"), options=options
         )
         nodes = {f"node-{number}": Node() for number in range(4)}
-        kubernetes = Kubernetes(random, Etcd(random), cluster, nodes=nodes)
+        kubernetes = Kubernetes(random, Etcd(random), cluster, nodes=nodes, floating=random.random() < 0.3)
         invariants = Invariants(kubernetes)
         world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say))
         world.specs.append(cluster)

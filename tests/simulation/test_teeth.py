@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
+    alarms,
     config,
     desired,
+    health,
     joining,
     manifests,
     membership,
@@ -22,6 +24,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     restart,
     rollout,
     scaling,
+    status,
     upgrade,
     volumes,
 )
@@ -135,12 +138,16 @@ def _treats_used_claim_as_lost(patch: Patch) -> None:
     patch.setattr(membership, "loss_of_claim", loss_of_claim)
 
 
+def _ties_volumes(patch: Patch) -> None:
+    patch.setattr(observe, "_is_stranded", lambda *_: True)
+
+
 def _adopts_foreign_claims(patch: Patch) -> None:
     claim_of = observe.claim_of
 
-    def claim(manifest: Manifest, nodes: Any) -> Claim:
+    def claim(manifest: Manifest, stranded: Any) -> Claim:
         own = "uid-1" if manifests.UID_LABEL in manifest["metadata"]["labels"] else ""
-        return replace(claim_of(manifest, nodes), cluster_uid=own)
+        return replace(claim_of(manifest, stranded), cluster_uid=own)
 
     patch.setattr(observe, "claim_of", claim)
 
@@ -225,6 +232,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "`new` after the first quorum": (_forms_again, "initial-cluster-state `new` only before the first quorum"),
     "a member that is down counts as lost": (_treats_down_as_lost, "only a lost member is replaced"),
+    "every volume counts as tied to its node": (_ties_volumes, "only a lost member is replaced"),
     "a PVC that a pod still uses counts as lost": (_treats_used_claim_as_lost, "only a lost member is replaced"),
     "a foreign PVC is adopted": (_adopts_foreign_claims, "a PVC of another cluster is never"),
     "deletions without quorum": (
@@ -233,6 +241,18 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "every reconcile writes": (_planning(_always_writes), "a second reconcile writes no status"),
     "paused is ignored": (_never_paused, "a paused cluster is not changed"),
+    "alarms are not reported": (
+        _always(status, "worst", None),
+        "Available is never True while writes are refused",
+    ),
+    "restarts while data is corrupt": (
+        _always(alarms, "is_corrupt", False),
+        "no member restarts while data is corrupt",
+    ),
+    "auth that refuses the operator is ignored": (
+        lambda patch: patch.setattr(planner, "auth_required", health.health),
+        "quorum is not called lost while auth refuses",
+    ),
     "no member is replaced": (_always(repair, "repair", None), "the cluster converges"),
     "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster converges"),
     "restarts while another member is down": (_restarts_while_another_is_down, "a rollout (restarts|never)"),

@@ -30,9 +30,9 @@ KINDS = (
         tuple(cluster.Phase),
         tuple(cluster.Reason),
         {
-            "Available": "A quorum of the voters is healthy. Unknown while no member answers.",
+            "Available": "A quorum of the voters is healthy, and no alarm is active. Unknown while no member answers.",
             "Progressing": "The operator acts, or waits for what it started.",
-            "Degraded": "Not every voter is healthy, or a person is needed.",
+            "Degraded": "Not every voter is healthy, an alarm is active, or a person is needed.",
             "Upgraded": "Every member runs spec.version. There is no such condition before the first upgrade.",
             "BackedUp": (
                 "An EtcdBackup of this cluster succeeded and still exists. There is no such condition before the first."

@@ -7,7 +7,7 @@ from ..etcd.versions import parse
 from ..plan import PATIENT, SETTLED, WATCHFUL, Plan
 from . import config, desired
 from .actions import FormCluster, SealConfiguration
-from .health import count, problems
+from .health import auth_required, count, problems
 from .membership import Membership
 from .memory import Upgrade, upgrade_record
 from .observation import Pod
@@ -24,6 +24,8 @@ def first_start(s: Situation) -> Plan:
     own = all(claim is None or claim.cluster_uid == s.cluster.uid for claim in claims)
     if s.membership and own and len(healthy) >= quorum(size):
         return _formed(s.as_rendered(), s.membership, f"{len(healthy)} of {count(size)} are healthy")
+    if s.observed.view.needs_auth:  # restored data brings its users
+        return auth_required(s)
     if refusal := _refusal(s):
         return refusal
     if size == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..etcd.membership import quorum
-from ..plan import SETTLED, SOON, WATCHFUL, Plan
+from ..plan import PATIENT, SETTLED, SOON, WATCHFUL, Plan
 from . import desired
 from .loss import loss
 from .membership import display
@@ -13,6 +13,17 @@ from .plan import Phase, Reason
 from .situation import Situation
 
 STARTING = timedelta(minutes=2)  # how long a pod may take before its silence means something
+_ELECTION = timedelta(seconds=10)  # how long a cluster may have no leader before its phase changes
+# The phases in which a quorum was healthy.
+_WITH_QUORUM = (
+    Phase.RUNNING,
+    Phase.SCALING,
+    Phase.REPAIRING,
+    Phase.UPGRADING,
+    Phase.RESTARTING,
+    Phase.EXPANDING,
+    Phase.DEGRADED,
+)
 
 
 def health(s: Situation) -> Plan:
@@ -38,18 +49,49 @@ def health(s: Situation) -> Plan:
         reason = Reason.UNMANAGED_MEMBER if unmanaged else Reason.MEMBERS_DOWN
         requeue = SOON if fresh else WATCHFUL
         return Plan(Phase.DEGRADED, reason, f"{told}{known} {notes}".strip(), requeue=requeue)
-    lost = [pod for pod in unhealthy if _is_lost(s, pod)]
-    possible = votes - len(lost) >= needed
-    if possible and any(is_coming(s, pod) for pod in unhealthy):
+    return _without_quorum(s, voters, unhealthy, told, known)
+
+
+def _without_quorum(s: Situation, voters: list[str], unhealthy: list[str], told: str, known: str) -> Plan:
+    """Less than a quorum is healthy: for a moment, until pods have started, or until a person acts."""
+    votes = s.membership.votes if s.membership else len(voters)
+    needed, memory = quorum(votes), s.observed.memory
+    possible = votes - sum(_is_lost(s, pod) for pod in unhealthy) >= needed
+    answering = sum(s.answer(pod) is not None for pod in voters)
+    ready = sum(pod.ready and not pod.deleting for pod in s.observed.pods)
+    kept = _kept_phase(s) if possible else None
+    if kept and answering < needed <= ready:
+        return Plan(kept, Reason.MISSED, f"{told} The pods are ready, and the members are asked again.{known}")
+    coming = any(is_coming(s, pod) for pod in unhealthy)
+    electing = memory.unavailable_since is None or s.observed.now - memory.unavailable_since < STARTING
+    if possible and answering >= needed and (kept or (electing and not coming and memory.phase != Phase.QUORUM_LOST)):
+        message = f"{told} The members are electing a leader.{known}"
+        return Plan(kept or Phase.STARTING, Reason.NO_LEADER, message)
+    if possible and coming:
         return Plan(Phase.STARTING, Reason.STARTING, f"{told} Pods are starting.{known}")
-    answering = [pod for pod in voters if s.answer(pod)]
-    if possible and len(answering) >= needed and fresh and s.observed.memory.phase != Phase.QUORUM_LOST:
-        return Plan(Phase.STARTING, Reason.NO_LEADER, f"{told} The members are electing a leader.{known}")
     message = (
-        f"Quorum lost: {len(healthy)} of {count(votes)} are healthy and {needed} are needed, so reads and writes fail."
-        f"{known} Nothing is deleted. Bring the pods or their nodes back, or restore from a backup."
+        f"Quorum lost: {told} Reads and writes fail.{known} Nothing is deleted. Bring the pods or their nodes back, or "
+        "restore from a backup."
     )
     return Plan(Phase.QUORUM_LOST, Reason.QUORUM_LOST, message, requeue=WATCHFUL)
+
+
+def auth_required(s: Situation) -> Plan:
+    """Auth was enabled behind the operator's back: its members may be healthy, but it can't act."""
+    ready = [pod.name for pod in s.observed.pods if pod.ready]
+    message = (
+        f"etcd's auth is enabled and refuses the operator, so it changes nothing. {len(ready)} of "
+        f"{len(s.observed.pods)} pods are ready. Disable auth: etcdctl --user root auth disable. See docs/repair.md."
+    )
+    return Plan(Phase.AUTH_REQUIRED, Reason.AUTH_REQUIRED, message, requeue=PATIENT)
+
+
+def _kept_phase(s: Situation) -> Phase | None:
+    """The phase so far, while the members have had no leader for a moment only; the conditions tell of it."""
+    since = s.observed.memory.unavailable_since
+    if since is not None and s.observed.now - since >= _ELECTION:
+        return None
+    return next((phase for phase in _WITH_QUORUM if phase == s.observed.memory.phase), None)
 
 
 def is_coming(s: Situation, name: str) -> bool:

@@ -6,18 +6,29 @@ import re
 
 from .observation import Claim, NodeState, Pod
 
-# What etcd logs last, and what that means. A member with its data logs none of these.
 DATA_GONE, _REMOVED, _DAMAGED = "its data is gone", "it was removed from the cluster", "its data is damaged"
 CLAIM_DELETED = "its PVC is being deleted"
-_LOG_TAILS = (
+# etcd's own reason is the field `error` of a line of its log, which is JSON. The kubelet keeps 2048 bytes, so the first
+# line may begin in the middle of it.
+_ERROR = r'(?:\A|"error":")(?:[^"\\]|\\.)*'
+# What a member with its data never logs.
+_REFUSALS = (
     # A sealed configuration (config.py): it has no data, and no other member in its initial-cluster.
-    (r"cannot fetch cluster info from peer urls", DATA_GONE),
-    (r"member count is unequal|has already been bootstrapped", DATA_GONE),
-    (r"the member has been permanently removed from the cluster", _REMOVED),
-    (r'crc mismatch|"error":"(wal|walpb|snap|proto): |failed to (read|repair|open) WAL', _DAMAGED),
+    (rf"{_ERROR}cannot fetch cluster info from peer urls", DATA_GONE),
+    (rf"{_ERROR}(member count is unequal|has already been bootstrapped)", DATA_GONE),
+    (rf"{_ERROR}the member has been permanently removed from the cluster", _REMOVED),
 )
+# The volume can't be used, whatever is on it: this may end, and another volume may have the same problem.
+_UNUSABLE = (
+    rf"{_ERROR}(permission denied|operation not permitted|input/output error|no space left on device"
+    r"|read-only file system)"
+)
+# etcd read its data and found it damaged. Seen twice: the first time may be an error of the disk that passes.
+_DAMAGE = r'"level":"(fatal|panic)"[^\n]*"error":"(wal|walpb|snap|snappb|proto): '
 # Other damage makes etcd panic, and only the end of the stack may be left of that.
 _PANIC = r"\.go:\d+ \+0x[0-9a-f]+$"
+# A panic of its logger: etcd ended because of an error that is cut off, and that may be one of a volume.
+_ENDED_ITSELF = r"zap(core)?\.\(\*(Logger|SugaredLogger|CheckedEntry)\)\."
 # So many crashes in a row are no accident, if others are healthy with the same settings.
 _PANICS, _CRASHES = 2, 6
 
@@ -28,10 +39,10 @@ def loss(pod: Pod | None, claim: Claim | None, *, others_healthy: bool) -> str:
         return why
     if pod is None:
         return ""  # the StatefulSet recreates it
-    if not pod.scheduled and claim is not None and claim.node is NodeState.GONE:
+    if claim is not None and claim.stranded and (pod.deleting or not pod.scheduled):
         return "the node of its volume is gone"
     if pod.deleting:
-        return _loss_of_node(pod)
+        return _loss_of_node(pod, claim)
     return _loss_of_data(pod, others_healthy=others_healthy) if pod.crashed and not pod.out_of_memory else ""
 
 
@@ -44,9 +55,12 @@ def loss_of_claim(pod: Pod | None, claim: Claim | None) -> str:
     return CLAIM_DELETED if claim is not None and claim.deleting and not held else ""
 
 
-def _loss_of_node(pod: Pod) -> str:
-    """A pod that is being deleted does not come back unless its node confirms that it has stopped."""
-    if pod.node in (NodeState.UNREACHABLE, NodeState.GONE):
+def _loss_of_node(pod: Pod, claim: Claim | None) -> str:
+    """A pod that is being deleted does not come back unless its node confirms that it has stopped.
+
+    Kubernetes removes a pod whose node is gone, and its volume may be used elsewhere.
+    """
+    if pod.node is NodeState.UNREACHABLE or (pod.node is NodeState.GONE and claim is None):
         return f"its node is {pod.node}"
     if pod.overdue and pod.node is NodeState.UNKNOWN:
         return "its pod should have stopped long ago, and its node does not confirm it"
@@ -54,11 +68,15 @@ def _loss_of_node(pod: Pod) -> str:
 
 
 def _loss_of_data(pod: Pod, *, others_healthy: bool) -> str:
-    for words, meaning in _LOG_TAILS:
-        if re.search(words, pod.log_tail, re.IGNORECASE):
+    for words, meaning in _REFUSALS:
+        if re.search(words, pod.log_tail):
             return meaning
     crashes = pod.restarts + 1
-    enough = _PANICS if re.search(_PANIC, pod.log_tail, re.MULTILINE) else _CRASHES
-    if others_healthy and crashes >= enough:
+    if crashes < _PANICS or re.search(_UNUSABLE, pod.log_tail):
+        return ""
+    if re.search(_DAMAGE, pod.log_tail):
+        return _DAMAGED
+    panicked = re.search(_PANIC, pod.log_tail, re.MULTILINE) and not re.search(_ENDED_ITSELF, pod.log_tail)
+    if others_healthy and crashes >= (_PANICS if panicked else _CRASHES):
         return f"etcd crashed {crashes} times while other members are healthy with the same settings"
     return ""

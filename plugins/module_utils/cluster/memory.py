@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -32,10 +32,15 @@ class Upgrade:
     snapshot: str = ""  # the EtcdBackup taken before it; "" for none
     log_ready: bool = False  # the members' logs hold nothing that the new version can't read
     completed: datetime | None = None
+    tried: str = ""  # the target before the last correction of spec.version; "" when there was none
 
     @property
     def in_progress(self) -> bool:
         return self.completed is None
+
+    def towards(self, version: str) -> Upgrade:
+        """The same upgrade with this target; it remembers which one was given up."""
+        return self if version == self.to else replace(self, to=version, tried=self.to)
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Memory:
     phase: str = ""
     unhealthy_since: datetime | None = None  # degraded or not available
     degraded_since: datetime | None = None
+    unavailable_since: datetime | None = None
     join: Join | None = None
     upgrade: Upgrade | None = None
 
@@ -55,6 +61,7 @@ def recall(status: Mapping[str, Any]) -> Memory:
         phase=status.get("phase", ""),
         unhealthy_since=_since(status, {"Available": "True", "Degraded": "False"}),
         degraded_since=_since(status, {"Degraded": "False"}, only="True"),
+        unavailable_since=_since(status, {"Available": "True"}),
         join=_readable(_join, status.get("join")),
         upgrade=_readable(_upgrade, status.get("upgrade")),
     )
@@ -74,6 +81,7 @@ def _encoded_upgrade(upgrade: Upgrade) -> dict[str, Any]:
     return {
         "from": upgrade.source,
         "to": upgrade.to,
+        "tried": upgrade.tried or None,
         "started": time_text(upgrade.started),
         "snapshot": upgrade.snapshot or None,
         "logReady": upgrade.log_ready or None,
@@ -97,6 +105,7 @@ def _upgrade(stored: Mapping[str, Any]) -> Upgrade:
         source=stored["from"],
         to=stored["to"],
         started=datetime.fromisoformat(stored["started"]),
+        tried=stored.get("tried") or "",
         snapshot=stored.get("snapshot") or "",
         log_ready=bool(stored.get("logReady")),
         completed=datetime.fromisoformat(completed) if completed else None,

@@ -14,7 +14,7 @@ from .memory import Memory
 
 
 class NodeState(StrEnum):
-    """State of the node that a pod or its volume is tied to."""
+    """State of the node that a pod is bound to."""
 
     READY = "ready"
     UNREACHABLE = "unreachable"  # Kubernetes has not heard from it for a while
@@ -57,7 +57,7 @@ class Claim:
     cluster_uid: str  # the EtcdCluster that it was made for
     uid: str = ""
     deleting: bool = False
-    node: NodeState = NodeState.UNKNOWN  # only looked at when its pod can't be scheduled
+    stranded: bool = False  # its volume can only be used on nodes that do not exist any more, as far as is known
     requested: str = ""
     capacity: str = ""
 

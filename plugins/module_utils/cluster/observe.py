@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from .observation import Claim, NodeState, Observation, Pod
 from .situation import Situation, situation_of
 
 _CLAIM = "PersistentVolumeClaim"
+_HOSTNAME = "kubernetes.io/hostname"
 _TIMEOUT, _DEADLINE = 1.5, 3.0  # seconds for one question to a member, and for all answers
 _CRASH_LOOP = timedelta(minutes=1)  # a container that ran for longer did not end because of what it started with
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
@@ -45,14 +46,16 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
     claims, others = found[0], [each for answer in found[1:] for each in answer]
     secrets = {each["metadata"]["name"]: each for each in others if each["kind"] == "Secret"}
     secrets |= {operator: credentials} if credentials else {}
-    nodes = _nodes(kube, cluster, pods, claims, view)
+    unhealthy = [pod for pod in pods if not _is_healthy(cluster, pod, view)]
+    nodes = _nodes(kube, unhealthy)
+    stranded = _stranded(kube, unhealthy, claims, nodes)
     needed = {name: secrets.get(name) for name in certificates.secret_names(cluster)}
     observed = Observation(
         now=now,
         memory=memory,
         objects={f"{each['kind']}/{each['metadata']['name']}": each for each in others if each["kind"] != "Secret"},
         pods=tuple(pod_of(pod, nodes, now) for pod in pods),
-        claims=tuple(claim_of(claim, nodes) for claim in claims),
+        claims=tuple(claim_of(claim, stranded) for claim in claims),
         view=view,
         certificates=certificates.check(cluster, needed, now),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
@@ -113,19 +116,53 @@ def _ask_members(
         connection.close()
 
 
-def _nodes(
-    kube: Kube, cluster: Cluster, pods: list[Manifest], claims: list[Manifest], view: ClusterView
-) -> dict[str, NodeState]:
+def _is_healthy(cluster: Cluster, pod: Manifest, view: ClusterView) -> bool:
+    answer = view.answer(cluster.client_url(pod["metadata"]["name"]))
+    return answer is not None and answer.healthy
+
+
+def _nodes(kube: Kube, unhealthy: list[Manifest]) -> dict[str, NodeState]:
     """State of the nodes that host unhealthy members."""
-    unhealthy = [
-        pod
-        for pod in pods
-        if not (answer := view.answer(cluster.client_url(pod["metadata"]["name"]))) or not answer.healthy
-    ]
-    unscheduled = {f"data-{pod['metadata']['name']}" for pod in unhealthy if not pod["spec"].get("nodeName")}
     names = {pod["spec"].get("nodeName", "") for pod in unhealthy}
-    names |= {_node_of(claim) for claim in claims if claim["metadata"]["name"] in unscheduled}
     return {name: _node_state(kube, name) for name in names if name}
+
+
+def _stranded(
+    kube: Kube, unhealthy: list[Manifest], claims: list[Manifest], nodes: Mapping[str, NodeState]
+) -> frozenset[str]:
+    """The PVCs of unhealthy members without a node whose volumes can't be used on any other node."""
+    homeless = {
+        f"data-{pod['metadata']['name']}"
+        for pod in unhealthy
+        if nodes.get(pod["spec"].get("nodeName", ""), NodeState.GONE) is NodeState.GONE
+    }
+    bound = {claim["metadata"]["name"]: claim.get("spec", {}).get("volumeName", "") for claim in claims}
+    try:
+        return frozenset(name for name in homeless if bound.get(name) and _is_stranded(kube, bound[name]))
+    except KubeError as error:
+        if error.status == 403:  # installed for one namespace: nothing is known
+            return frozenset()
+        raise
+
+
+def _is_stranded(kube: Kube, volume: str) -> bool:
+    hosts = _hosts(kube.get("PersistentVolume", None, volume) or {})
+    return bool(hosts) and not kube.list("Node", None, f"{_HOSTNAME} in ({','.join(sorted(hosts))})")
+
+
+def _hosts(volume: Manifest) -> frozenset[str]:
+    """The host names of the only nodes on which a volume can be used; none if it can be used elsewhere.
+
+    The annotation selected-node of a PVC tells where a volume was created, not where it is.
+    """
+    required = volume.get("spec", {}).get("nodeAffinity", {}).get("required", {})
+    terms = [_hosts_of_term(term) for term in required.get("nodeSelectorTerms", [])]
+    return frozenset().union(*terms) if all(terms) else frozenset()
+
+
+def _hosts_of_term(term: Manifest) -> frozenset[str]:
+    named = [each for each in term.get("matchExpressions", []) if each["key"] == _HOSTNAME and each["operator"] == "In"]
+    return frozenset(named[0]["values"]) if named else frozenset()
 
 
 def _node_state(kube: Kube, name: str) -> NodeState:
@@ -139,11 +176,6 @@ def _node_state(kube: Kube, name: str) -> NodeState:
         return NodeState.GONE
     ready = next((c["status"] for c in node["status"].get("conditions", []) if c["type"] == "Ready"), "Unknown")
     return NodeState.UNREACHABLE if ready == "Unknown" else NodeState.READY
-
-
-def _node_of(claim: Manifest) -> str:
-    """The node that the scheduler chose for a volume."""
-    return str((claim["metadata"].get("annotations") or {}).get("volume.kubernetes.io/selected-node", ""))
 
 
 def pod_of(pod: Manifest, nodes: Mapping[str, NodeState], now: datetime) -> Pod:
@@ -194,14 +226,14 @@ def _problem(status: Manifest, conditions: Mapping[str, Manifest]) -> str:
     return status.get("message", "") if status.get("phase") in ("Failed", "Succeeded") else ""
 
 
-def claim_of(claim: Manifest, nodes: Mapping[str, NodeState]) -> Claim:
+def claim_of(claim: Manifest, stranded: Collection[str]) -> Claim:
     meta, requests = claim["metadata"], claim.get("spec", {}).get("resources", {}).get("requests", {})
     return Claim(
         name=meta["name"],
         uid=meta.get("uid", ""),
         cluster_uid=meta["labels"].get(UID_LABEL, ""),
         deleting="deletionTimestamp" in meta,
-        node=nodes.get(_node_of(claim), NodeState.UNKNOWN),
+        stranded=meta["name"] in stranded,
         requested=requests.get("storage", ""),
         capacity=claim.get("status", {}).get("capacity", {}).get("storage", ""),
     )

@@ -16,7 +16,10 @@ class Phase(BasePhase):
     UPGRADING = "Upgrading", "Members move to another version, one at a time, after a snapshot."
     RESTARTING = "Restarting", "Members restart with new settings, one at a time."
     EXPANDING = "Expanding", "The members' PVCs grow; no pod restarts."
-    DEGRADED = "Degraded", "A quorum is healthy, some members are not; the message says which and why."
+    DEGRADED = (
+        "Degraded",
+        "A quorum is healthy, but some members are not, or etcd reports an alarm; the message says which and why.",
+    )
     STARTING = "Starting", "Less than a quorum is healthy, and pods are starting."
     RESTORING = "Restoring", "An EtcdRestore holds the cluster: no member runs until each has the data of a snapshot."
     HIBERNATED = "Hibernated", "Size 0: no pods, the data is kept."
@@ -24,6 +27,10 @@ class Phase(BasePhase):
     QUORUM_LOST = (
         "QuorumLost",
         "Less than a quorum is healthy and no pod is starting: a person must act. Nothing is deleted.",
+    )
+    AUTH_REQUIRED = (
+        "AuthRequired",
+        "etcd's auth was enabled and refuses the operator, which changes nothing: a person must act.",
     )
     UNSUPPORTED = "Unsupported", "The spec asks for something that can't be done; the message says why and what to do."
     DELETING = "Deleting", "The cluster is being deleted."
@@ -43,7 +50,7 @@ class Phase(BasePhase):
 
     @property
     def warning(self) -> bool:
-        return self in (Phase.DEGRADED, Phase.QUORUM_LOST, Phase.UNSUPPORTED)
+        return self in (Phase.DEGRADED, Phase.QUORUM_LOST, Phase.AUTH_REQUIRED, Phase.UNSUPPORTED)
 
 
 class Reason(BaseReason):
@@ -79,6 +86,18 @@ class Reason(BaseReason):
         "A minority of the voters is not healthy.",
         "The message names each member and its problem. A member that is permanently lost is replaced.",
     )
+    NO_SPACE = (
+        "NoSpace",
+        "etcd reports alarm NOSPACE: the database has reached its quota, and every write is refused.",
+        "Free space or raise spec.options.quotaBackendBytes, then disarm the alarm (docs/alarms.md).",
+        WARNING,
+    )
+    CORRUPT = (
+        "Corrupt",
+        "etcd reports alarm CORRUPT: the data of the members differs, and reads and writes are refused.",
+        "Replace the member whose data differs, then disarm the alarm (docs/alarms.md).",
+        WARNING,
+    )
     UNMANAGED_MEMBER = (
         "UnmanagedMember",
         "The member list has a member that this EtcdCluster did not add.",
@@ -86,10 +105,21 @@ class Reason(BaseReason):
     )
     STARTING = "Starting", "Less than a quorum is healthy, and pods are starting.", "Wait."
     NO_LEADER = "NoLeader", "A quorum answers, and the members elect a leader.", "Wait."
+    MISSED = (
+        "Missed",
+        "Less than a quorum answered the operator for less than 10 seconds, while the pods are ready.",
+        "Wait.",
+    )
     QUORUM_LOST = (
         "QuorumLost",
         "Less than a quorum is healthy and no pod is starting. Reads and writes fail. Nothing is deleted.",
         "Bring the pods or their nodes back, or restore from a backup.",
+    )
+    AUTH_REQUIRED = (
+        "AuthRequired",
+        "Someone enabled etcd's auth, and etcd refuses the operator. The members may be healthy; nothing is changed.",
+        "Disable auth: `etcdctl --user root auth disable` (docs/repair.md).",
+        WARNING,
     )
     ALL_DATA_LOST = (
         "AllDataLost",
@@ -98,6 +128,12 @@ class Reason(BaseReason):
     )
     # -- on request
     PAUSED = "Paused", "spec.paused is true.", "Set spec.paused to false."
+    CERTIFICATES_DUE = (
+        "CertificatesDue",
+        "spec.paused is true, and certificates that are due are not renewed. Members fail when they expire.",
+        "Set spec.paused to false until they are renewed.",
+        WARNING,
+    )
     RESTORING = "Restoring", "An EtcdRestore holds the cluster.", "See the EtcdRestore."
     HIBERNATING = "Hibernating", "spec.size is 0, and members are stopping.", ""
     HIBERNATED = "Hibernated", "spec.size is 0. The data is kept.", "Set spec.size to start the cluster again."
@@ -139,6 +175,11 @@ class Reason(BaseReason):
     CLEANING_UP = "CleaningUp", "PVCs or EtcdBackups that are no longer needed are deleted.", ""
     # -- rollouts
     CHANGING_SETTINGS = "ChangingSettings", "New settings are applied; members restart one at a time.", ""
+    UPDATING_OBJECTS = (
+        "UpdatingObjects",
+        "During a rollout, objects other than pods change, such as the PodDisruptionBudget when spec.size was edited.",
+        "",
+    )
     RESTARTING_MEMBER = "RestartingMember", "A member restarts with a new version or new settings.", ""
     WAITING_FOR_MEMBER = (
         "WaitingForMember",

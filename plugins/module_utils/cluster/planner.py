@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..plan import SETTLED, SOON, WATCHFUL, Plan, Ref
-from . import bootstrap, deletion, desired, hibernation, joining, repair, rollout, scaling, upgrade, volumes
+from . import alarms, bootstrap, deletion, desired, hibernation, joining, repair, rollout, scaling, upgrade, volumes
 from .actions import (
     CancelDowngrade,
     DeleteSnapshot,
@@ -20,7 +20,7 @@ from .actions import (
     TakeSnapshot,
     UpdateObjects,
 )
-from .health import health
+from .health import auth_required, health
 from .membership import Membership
 from .memory import join_record
 from .plan import Phase, Reason
@@ -33,8 +33,9 @@ _LATER = (TakeSnapshot, DeleteSnapshot, EnableDowngrade, CancelDowngrade, Expand
 
 def plan(s: Situation) -> Plan:
     """The next action, or what is waited for."""
-    planned = _plan(s)
-    return replace(planned, record={**join_record(joining.join_of(s, planned)), **planned.record})
+    planned, alarms_now = _plan(s), alarms.alarm_record(s)
+    record = {**join_record(joining.join_of(s, planned)), **alarms_now, **planned.record}
+    return replace(alarms.alarmed(planned, alarms_now["alarms"] or ()), record=record)
 
 
 def _plan(s: Situation) -> Plan:
@@ -43,13 +44,20 @@ def _plan(s: Situation) -> Plan:
     if s.cluster.held_by:
         return hibernation.hold(s)
     if s.cluster.paused:
-        message = "The operator changes nothing until spec.paused is false."
-        return Plan(Phase.PAUSED, Reason.PAUSED, message, requeue=SETTLED)
+        return _paused(s)
     if s.observed.memory.cluster_id is None:
         return bootstrap.first_start(s)
     if s.cluster.size == 0:
         return hibernation.hibernate(s)
     return _run(s)
+
+
+def _paused(s: Situation) -> Plan:
+    message, due = "The operator changes nothing until spec.paused is false.", s.observed.certificates.due
+    if not due:
+        return Plan(Phase.PAUSED, Reason.PAUSED, message, requeue=SETTLED)
+    message = f"{message} Certificates {', '.join(due)} are due for renewal: unpause before they expire."
+    return Plan(Phase.PAUSED, Reason.CERTIFICATES_DUE, message, requeue=SETTLED)
 
 
 def rejected(s: Situation, planned: Plan, why: str) -> Plan:
@@ -68,13 +76,14 @@ def _run(s: Situation) -> Plan:
     number = 1 + max(s.cluster.ordinal(pod) or 0 for pod in pods)
     if s.stateful_set and s.replicas == 0:
         return hibernation.wake(s, pods, number)
-    current = _during_rollout(s, health(s))
+    locked_out = s.observed.view.needs_auth
+    current = auth_required(s) if locked_out else _during_rollout(s, health(s))
     certificates = s.observed.certificates
     if certificates.missing or certificates.due:
         names = ", ".join(certificates.missing + certificates.due)
         message = f"Issuing certificates: {names}."
         return replace(current, action=IssueCertificates(), requeue=SOON, message=message)
-    planned = _next_change(s, s.membership, current) if s.membership else current
+    planned = _next_change(s, s.membership, current) if s.membership and not locked_out else current
     if planned.action is not None and not isinstance(planned.action, _LATER):
         return planned
     return _correct_drift(s, planned, number)
@@ -104,6 +113,8 @@ def change(s: Situation, members: Membership) -> Plan | None:
         corrected = pending if pending and isinstance(pending.action, UpdateObjects) else None
         return corrected or joining.learner(s, members, members.learners[0])
     moving = scaling.resize(s, members) if scaling.is_short(s, members) else None
+    if moving is None and alarms.is_corrupt(s):
+        return None
     if moving is None and pending is not None and not pending.reason.blocked:
         moving = pending
     moving = moving or rollout.rollout(s, members)
@@ -125,7 +136,8 @@ def _correct_drift(s: Situation, planned: Plan, number: int) -> Plan:
         only_files = [each["kind"] for each in changed] == ["ConfigMap"]
         action = SealConfiguration(changed) if only_files else UpdateObjects(changed)
         return Plan(planned.phase, planned.reason, planned.message, action)
-    if s.membership is None and (stuck := _stuck_pods(s, wanted.template_hash)):
+    unknown = s.membership is None and not s.observed.view.needs_auth
+    if unknown and (stuck := _stuck_pods(s, wanted.template_hash)):
         return replace(planned, action=UpdateObjects(stuck_pods=stuck), requeue=SOON)
     return planned
 

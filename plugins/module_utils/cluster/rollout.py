@@ -6,15 +6,18 @@ an updated member. A member that does not become healthy again stops the rollout
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from ..etcd.leadership import successor
 from ..etcd.rollout import Voter, objection, restart_order
+from ..kube.manifest import Manifest
 from ..plan import WATCHFUL, Plan, Ref
 from . import desired
 from .actions import RestartMember, UpdateObjects
 from .joining import replace_member
+from .manifests import template_hash
 from .membership import Membership, MemberSlot
 from .observation import NodeState, Pod
 from .plan import Phase, Reason
@@ -36,7 +39,8 @@ class _Rollout:
 
     @property
     def progress(self) -> str:
-        return f"{len(self.members.voters) - len(self.outdated)} of {len(self.members.voters)} done"
+        done = [slot for slot in self.members.voters if slot.dependable and slot not in self.outdated]
+        return f"{len(done)} of {len(self.members.voters)} done"
 
     def waits(self, message: str) -> Plan:
         return Plan(self.phase, Reason.WAITING_FOR_MEMBER, f"{message}: {self.progress}.")
@@ -57,11 +61,21 @@ def rollout(s: Situation, members: Membership) -> Plan | None:
     if not outdated and (s.target or not (phase_in_progress(s) or _is_upgrading(s))):
         return None
     roll = _Rollout(s, members, outdated, _phase(s, outdated), _voters(members, outdated))
+    if outdated and changed and not _changes_members(s, wanted.template_hash, changed):
+        names = ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in changed)
+        message = f"Updating {names}; the rollout goes on: {roll.progress}. spec.size is {s.cluster.size}."
+        return Plan(roll.phase, Reason.UPDATING_OBJECTS, message, UpdateObjects(changed))
     if outdated and changed:
         names = ", ".join(slot.name for slot in outdated)
         message = f"New settings for {names}; members restart one at a time."
         return Plan(roll.phase, Reason.CHANGING_SETTINGS, message, UpdateObjects(changed))
     return _restart_stuck(roll) or _waiting(roll) or _restart_next(roll)
+
+
+def _changes_members(s: Situation, wanted: str, changed: Iterable[Manifest]) -> bool:
+    """Whether changed objects mean new settings for members; a change of spec.size does not."""
+    live = s.stateful_set
+    return live is None or template_hash(live) != wanted or any(each["kind"] == "ConfigMap" for each in changed)
 
 
 def _restart_stuck(roll: _Rollout) -> Plan | None:

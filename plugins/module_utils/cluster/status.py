@@ -13,6 +13,7 @@ from ..kube.conditions import conditions
 from ..kube.events import Event
 from ..kube.quantity import rounded
 from ..plan import Plan
+from .alarms import worst
 from .membership import ordinal_of
 from .memory import Upgrade, recall
 from .plan import Phase
@@ -63,9 +64,16 @@ def events(cluster: Cluster, plan: Plan, before: dict[str, Any]) -> list[Event]:
     another = plan.action is not None and before.get("message") != plan.message
     if before.get("phase") != plan.phase or progressing.get("reason") != plan.reason or another:
         found.append(Event("Warning" if _warns(plan) else "Normal", str(plan.reason), plan.message))
+    if (alarm := worst(_raised(plan, before))) and alarm[0] is not plan.reason:
+        found.append(Event("Warning", str(alarm[0]), alarm[1]))
     if before.get("observedGeneration") != cluster.generation and cluster.size and cluster.size % 2 == 0:
         found.append(Event("Warning", "EvenSize", _even_size(cluster.size)))
     return found
+
+
+def _raised(plan: Plan, before: dict[str, Any]) -> list[dict[str, str]]:
+    """The alarms that were not reported before."""
+    return [one for one in plan.record.get("alarms") or [] if one not in before.get("alarms", [])]
 
 
 def _even_size(size: int) -> str:
@@ -103,7 +111,12 @@ def _entry(cluster: Cluster, one: MemberView, leader: int) -> dict[str, Any]:
         "healthy": bool(one.healthy),
     }
     if one.status:
-        entry |= {"version": one.status.version, "dbSize": rounded(one.status.db_size)}
+        entry |= {
+            "version": one.status.version,
+            "dbSize": rounded(one.status.db_size),
+            "dbSizeInUse": rounded(one.status.db_size_in_use),
+        }
+        entry |= {"quota": rounded(one.status.db_size_quota)} if one.status.db_size_quota else {}
     return entry
 
 
@@ -121,18 +134,23 @@ def _conditions(
     formed = bool(observed.memory.cluster_id or plan.record.get("clusterID"))
     answered = any(isinstance(answer, Answer) for answer in observed.view.answers.values())
     reason, message = str(plan.reason), plan.message
-    if voters and healthy >= quorum(voters):
+    alarm = worst(plan.record.get("alarms") or ())
+    if voters and healthy >= quorum(voters) and alarm:
+        available = ("False", str(alarm[0]), alarm[1])
+    elif voters and healthy >= quorum(voters):
         available = ("True", "QuorumHealthy", f"{healthy} of {voters} voters are healthy.")
+    elif observed.view.needs_auth:
+        available = ("Unknown", reason, message)
     elif formed and plan.phase not in (Phase.HIBERNATED, Phase.DELETING) and not answered:
         available = ("Unknown", "NoAnswer", f"No member answers. {message}")
     else:
         available = ("False", reason, message)
     moving = plan.action is not None or Phase(plan.phase).moving
-    degraded = _warns(plan) or (formed and 0 < healthy < voters)
+    degraded = _warns(plan) or bool(alarm) or (formed and 0 < healthy < voters)
     told = [
         ("Available", *available),
         ("Progressing", str(moving), reason, message),
-        ("Degraded", str(degraded), reason, message),
+        ("Degraded", str(degraded), *((str(alarm[0]), alarm[1]) if alarm else (reason, message))),
         *_upgraded(s, plan),
         *_backed_up(before),
     ]

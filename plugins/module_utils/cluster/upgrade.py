@@ -61,7 +61,7 @@ def prepare(s: Situation, members: Membership) -> Plan | None:
         return _refused(
             f"Version {s.target} refused: the only member has its data in memory. Set spec.size to 3 first."
         )
-    upgrade = replace(upgrade, to=s.target) if upgrade else begin(s)
+    upgrade = upgrade.towards(s.target) if upgrade else begin(s)
     return (
         _blocked(s, members)
         or snapshot(s, upgrade, started=bool(members.downgrade) or upgrade.log_ready)
@@ -81,7 +81,7 @@ def _redirect(s: Situation, members: Membership, upgrade: Upgrade) -> Plan:
             f"starts when every member runs {s.version}, or {upgrade.source} again."
         )
         return Plan(Phase.UPGRADING, Reason.UPGRADE_BLOCKED, message, requeue=WATCHFUL)
-    upgrade = replace(upgrade, to=s.target)
+    upgrade = upgrade.towards(s.target)
     ready = _etcd_ready(s, members, upgrade)
     return ready or _release(s, members, upgrade, f"The target of the upgrade is now {s.target}.")
 
@@ -200,7 +200,7 @@ def finish(s: Situation, members: Membership, settled: Plan) -> Plan:
         return settled
     if unused := discard(s, upgrade):
         return unused
-    upgrade = replace(upgrade, to=s.version)
+    upgrade = upgrade.towards(s.version)
     goal, reached = parse(s.version), members.cluster_version
     other = [f"{slot.name} {slot.version}" for slot in members.voters if slot.version != s.version]
     if other:
@@ -218,7 +218,8 @@ def outcome(upgrade: Upgrade) -> tuple[str, str]:
     """A word and a sentence for an upgrade that is complete."""
     source, to = parse(upgrade.source), parse(upgrade.to)
     if source == to:
-        return "RolledBack", f"Every member runs {upgrade.to} again."
+        tried = f" The upgrade to {upgrade.tried} was rolled back." if upgrade.tried else ""
+        return "RolledBack", f"Every member runs {upgrade.to} again.{tried}"
     if to < source:
         return "Downgraded", f"Every member runs {upgrade.to}; it was {upgrade.source}."
     brings = f" {to.series} brings {news(upgrade.to)}." if to.minor > source.minor else ""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from .endpoint import Deadline, Endpoint, Tls, dial, in_words
-from .errors import DEADLINE_EXCEEDED, INVALID_ARGUMENT, PERMISSION_DENIED, UNKNOWN, EtcdError, Unreachable
+from .errors import DEADLINE_EXCEEDED, INVALID_ARGUMENT, NAMED_CERTIFICATE, UNKNOWN, EtcdError, Unreachable
 from .types import Alarm, Member, MemberList, Status, parse_member, parse_member_list, parse_status
 
 _STALE_TOKEN = {
@@ -89,13 +89,18 @@ class Client:
         answer = self.call("maintenance/alarm", {"action": "GET"}, headers=_NEEDS_LEADER)
         return tuple(Alarm(int(one.get("memberID", 0)), one.get("alarm", "NONE")) for one in answer.get("alarms", []))
 
-    def health(self) -> None:
-        """A linearizable read through this member; EtcdError when it fails. A learner always refuses."""
+    def health(self) -> bool:
+        """A linearizable read through this member; EtcdError when it fails. A learner always refuses.
+
+        False when it succeeded, but auth does not permit the result: etcd checks that after a quorum agreed.
+        """
         try:
             self.call("kv/range", {"key": _encoded("health")}, headers=_NEEDS_LEADER)
         except EtcdError as error:
-            if error.code != PERMISSION_DENIED:  # a quorum agreed on this refusal
+            if not error.needs_auth or error.message == NAMED_CERTIFICATE:
                 raise
+            return False
+        return True
 
     def get(self, key: str) -> bytes | None:
         found = self.call("kv/range", {"key": _encoded(key)}).get("kvs", [])
@@ -244,10 +249,7 @@ def _answer(status: int, body: bytes, endpoint: str) -> dict[str, Any]:
     if not isinstance(answer, dict):
         text = body[:200].decode(errors="replace").strip()
         if text.startswith(_NAMED_CERTIFICATE):
-            message = (
-                "with auth enabled, etcd's gateway refuses client certificates that have a common name; use one without"
-            )
-            raise EtcdError(INVALID_ARGUMENT, message, endpoint)
+            raise EtcdError(INVALID_ARGUMENT, NAMED_CERTIFICATE, endpoint)
         hint = "is this a client URL of etcd, with its gRPC gateway enabled?"
         raise EtcdError(UNKNOWN, f"answered HTTP {status} ({text}); {hint}", endpoint)
     if status == 200:

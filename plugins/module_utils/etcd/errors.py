@@ -27,6 +27,16 @@ _FINAL_CODES = {
 _NOT_FOR_LEARNERS = "etcdserver: rpc not supported for learner"
 _DENIED = "auth: permission denied"  # 3.5 sends it without a code when it streams
 _OF_ONE_MEMBER = {_NOT_FOR_LEARNERS, "etcdserver: not leader", "etcdserver: not capable"}
+# Refusals because auth is enabled and the sender has no user, or one without the permission.
+NAMED_CERTIFICATE = (
+    "with auth enabled, etcd's gateway refuses client certificates that have a common name; use one without"
+)
+_NOT_AUTHORIZED = {
+    NAMED_CERTIFICATE,
+    "etcdserver: user name is empty",
+    "etcdserver: user name not found",
+    "etcdserver: permission denied",
+}
 _NOT_IN_SYNC = "etcdserver: can only promote a learner member which is in sync with leader"
 
 
@@ -51,6 +61,11 @@ class EtcdError(Exception):
     def not_in_sync(self) -> bool:
         """Whether a learner is not in sync yet: the promotion may succeed later."""
         return self.message == _NOT_IN_SYNC
+
+    @property
+    def needs_auth(self) -> bool:
+        """Whether auth is enabled and etcd refuses whoever asked: the member itself may be healthy."""
+        return self.message in _NOT_AUTHORIZED
 
     @property
     def from_learner(self) -> bool:

@@ -39,13 +39,14 @@ class Status:
     db_size: int
     db_size_in_use: int
     is_learner: bool
-    errors: tuple[str, ...]
+    errors: tuple[str, ...]  # alarms, as text, and "no leader"
     downgrade: str = ""  # the target of a pending downgrade; 3.5 does not report it
+    db_size_quota: int = 0  # the size at which it refuses writes; 3.5 does not report it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Alarm:
-    member_id: int
+    member_id: int  # 0 when etcd does not know whose data is corrupt
     alarm: str  # NOSPACE or CORRUPT
 
 
@@ -85,4 +86,5 @@ def parse_status(answer: dict[str, Any]) -> Status:
         is_learner=answer.get("isLearner", False),
         errors=tuple(answer.get("errors", [])),
         downgrade=downgrade.get("targetVersion", "") if downgrade.get("enabled") else "",
+        db_size_quota=number("dbSizeQuota"),
     )

@@ -35,6 +35,7 @@ _KINDS = {
     "ConfigMap": ("api/v1", "configmaps"),
     "Event": ("api/v1", "events"),
     "Node": ("api/v1", "nodes"),
+    "PersistentVolume": ("api/v1", "persistentvolumes"),
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
     "Pod": ("api/v1", "pods"),
     "Secret": ("api/v1", "secrets"),
@@ -55,7 +56,7 @@ class Asked:
     """What to read: one object by its name, or all objects that a selector matches."""
 
     kind: str
-    namespace: str
+    namespace: str | None
     name: str = ""
     selector: str = ""
 
@@ -81,7 +82,7 @@ class Kube:
         """The object, or None when it does not exist."""
         return self._call("GET", _path(kind, namespace, name), absent_ok=True)
 
-    def list(self, kind: str, namespace: str, selector: str) -> list[Manifest]:
+    def list(self, kind: str, namespace: str | None, selector: str) -> list[Manifest]:
         found = self._call("GET", Asked(kind, namespace, selector=selector).path)
         return list((found or {}).get("items", []))
 

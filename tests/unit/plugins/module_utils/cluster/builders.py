@@ -72,7 +72,7 @@ def answer(
 def view_of(answers: Mapping[str, Answer | EtcdError], members: Iterable[Member]) -> ClusterView:
     """The view when members answer this, by URL; the healthy voters report these members."""
     listed = MemberList(CLUSTER_ID, tuple(members))
-    return build({url: _reporting(one, listed) for url, one in answers.items()}, lambda _: ())
+    return build({url: _reporting(one, listed) for url, one in answers.items()})
 
 
 def _reporting(one: Answer | EtcdError, listed: MemberList) -> Answer | EtcdError:

@@ -61,10 +61,11 @@ class Live:
 
     # -- objects
 
-    def node(self, ready: str = "True") -> str:
+    def node(self, ready: str = "True", *, hostname: str = "") -> str:
         """A new Node, with this status of its condition Ready."""
         name = f"node-{uuid4().hex[:8]}"
-        self.kube._call("POST", "api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        meta = {"name": name, "labels": {"kubernetes.io/hostname": hostname or name}}
+        self.kube._call("POST", "api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": meta})
         conditions = [{"type": "Ready", "status": ready, "reason": "Test", "message": ""}]
         path, kind = f"api/v1/nodes/{name}/status", "application/merge-patch+json"
         self.kube._call("PATCH", path, {"status": {"conditions": conditions}}, content_type=kind)
@@ -90,7 +91,30 @@ class Live:
         for number in range(len(self.etcds.members)):
             self.pod(number, node, conditions=[{"type": "Ready", "status": "True"}])
 
-    def claim(self, number: int, *, uid: str = "", size: str = "1Gi", storage_class: str = "none", **meta: Any) -> None:
+    def volume(self, *terms: Manifest) -> str:
+        """A new PersistentVolume that requires nodes which match one of these terms."""
+        name = f"volume-{uuid4().hex[:8]}"
+        spec: Manifest = {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": "/nothing"},
+            "storageClassName": "none",
+        }
+        spec |= {"nodeAffinity": {"required": {"nodeSelectorTerms": list(terms)}}} if terms else {}
+        made = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+        self.kube._call("POST", "api/v1/persistentvolumes", made)
+        return name
+
+    def claim(
+        self,
+        number: int,
+        *,
+        uid: str = "",
+        size: str = "1Gi",
+        storage_class: str = "none",
+        volume: str = "",
+        **meta: Any,
+    ) -> None:
         metadata = {
             "namespace": self.namespace,
             "name": f"data-{self.cluster.pod_name(number)}",
@@ -101,7 +125,7 @@ class Live:
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": size}},
             "storageClassName": storage_class,
-        }
+        } | ({"volumeName": volume} if volume else {})
         made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
         assert self.kube.create(made)
 

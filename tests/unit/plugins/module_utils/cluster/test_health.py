@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import status
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Certificates, NodeState
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import Unreachable
@@ -26,6 +27,7 @@ from .builders import (
     pod,
     remembering,
     running,
+    situation,
     with_pod,
     without_quorum,
 )
@@ -91,8 +93,30 @@ def test_members_that_answer_without_a_leader_are_given_time_to_elect_one() -> N
     observed = answering(observed, {number: answer(number + 1, error="no leader") for number in range(3)})
     plan = planned(CLUSTER, observed)
     assert (plan.phase, plan.reason) == (Phase.STARTING, Reason.NO_LEADER)
-    for changes in ({"unhealthy_since": NOW - timedelta(minutes=3)}, {"phase": "QuorumLost"}):
+    for changes in ({"unavailable_since": NOW - timedelta(minutes=3)}, {"phase": "QuorumLost"}):
         assert planned(CLUSTER, remembering(observed, **changes)).phase is Phase.QUORUM_LOST
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.DEGRADED, Phase.SCALING, Phase.EXPANDING, Phase.REPAIRING])
+def test_one_look_that_falls_into_an_election_does_not_change_the_phase(phase: Phase) -> None:
+    """Nor does one that got no answer while the pods are ready. What is true at this moment is in the conditions."""
+    observed = remembering(running(), phase=str(phase), unhealthy_since=OLD)
+    for created in (OLD, NOW):
+        pods = replace(observed, pods=tuple(pod(number, created=created) for number in range(3)))
+        electing = answering(pods, {number: answer(number + 1, error="no leader") for number in range(3)})
+        for seen, reason in ((electing, Reason.NO_LEADER), (without_quorum(pods), Reason.MISSED)):
+            plan = planned(CLUSTER, seen)
+            assert (plan.phase, plan.reason, plan.requeue) == (phase, reason, 1)
+            found = status.status(situation(CLUSTER, seen), plan, {})
+            assert {each["type"]: each["status"] for each in found["conditions"]}["Available"] != "True"
+            longer = remembering(seen, unavailable_since=NOW - timedelta(seconds=11))
+            assert planned(CLUSTER, longer).phase in (Phase.STARTING, Phase.QUORUM_LOST)
+
+
+def test_unready_pods_that_do_not_answer_are_not_excused() -> None:
+    silent = without_quorum(remembering(running(), phase="Running"))
+    old = replace(silent, pods=tuple(pod(number, created=OLD, ready=False) for number in range(3)))
+    assert planned(CLUSTER, old).phase is Phase.QUORUM_LOST
 
 
 @pytest.mark.parametrize("phase", [Phase.RESTARTING, Phase.UPGRADING])
@@ -104,11 +128,12 @@ def test_election_during_a_rollout_does_not_end_its_phase(phase: Phase) -> None:
 
 def test_pods_that_are_starting_do_not_hide_the_loss_of_a_quorum_for_good() -> None:
     observed = without_quorum(running())
-    gone = with_pod(with_pod(observed, 0, deleting=True, node=NodeState.GONE), 1, deleting=True, node=NodeState.GONE)
-    assert planned(CLUSTER, with_pod(gone, 0, node=NodeState.READY)).phase is Phase.STARTING
-    plan = planned(CLUSTER, gone)
+    lost: dict[str, Any] = {"deleting": True, "node": NodeState.UNREACHABLE}
+    unreachable = with_pod(with_pod(observed, 0, **lost), 1, **lost)
+    assert planned(CLUSTER, with_pod(unreachable, 0, node=NodeState.READY)).phase is Phase.STARTING
+    plan = planned(CLUSTER, unreachable)
     assert plan.phase is Phase.QUORUM_LOST
-    assert "e-0: its node is gone" in plan.message
+    assert "e-0: its node is unreachable" in plan.message
 
 
 def test_unmanaged_member_is_reported_and_left_alone() -> None:

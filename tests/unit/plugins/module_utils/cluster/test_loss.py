@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import socket
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -82,29 +83,73 @@ def _overwrite(data: Path, start: int, end: int | None) -> None:
     (data / "snap/db").write_bytes(content)
 
 
-DAMAGES: dict[Callable[[Path], None], str] = {
-    _flip_log: "its data is damaged",
-    _empty_log: "etcd crashed 2 times",
-    _zero_log: "etcd crashed 2 times",
-    _flip_first_pages: "etcd crashed 2 times",
-    _zero_all_but_the_first_pages: "etcd crashed 2 times",
+# What is said of each, and after how many crashes.
+DAMAGES: dict[Callable[[Path], None], tuple[str, int]] = {
+    _flip_log: ("its data is damaged", 2),
+    _empty_log: ("etcd crashed 2 times", 2),
+    _zero_log: ("etcd crashed 2 times", 2),
+    _flip_first_pages: ("etcd crashed 6 times", 6),  # "failed to open database"; the reason is cut off
+    _zero_all_but_the_first_pages: ("etcd crashed 2 times", 2),
 }
 
 
 def test_damaged_data_is_loss(own: Cluster) -> None:
-    """At once where etcd reports it; where it panics, at the second panic."""
+    """Never at the first crash. Where etcd ended itself and its reason is cut off, at the sixth."""
     member, data = _stopped(own)
     whole = shutil.copytree(data, own.folder / "whole")
-    for damage, meaning in DAMAGES.items():
+    for damage, (meaning, crashes) in DAMAGES.items():
         shutil.rmtree(data)
         shutil.copytree(whole, data)
         damage(data)
         code, tail = _log_tail(own, member)
         assert code
-        assert _loss_of(tail, restarts=1).startswith(meaning), (damage, tail)
-        assert bool(_loss_of(tail)) == (meaning == "its data is damaged"), (damage, tail)
+        assert _loss_of(tail, restarts=crashes - 1).startswith(meaning), (damage, tail)
+        assert _loss_of(tail, restarts=crashes - 2) == "", (damage, tail)
         assert loss(replace(POD, log_tail=tail, out_of_memory=True), None, others_healthy=True) == ""
         assert loss(replace(POD, log_tail=tail, crashed=False), None, others_healthy=True) == ""  # it runs again
+
+
+def test_files_that_may_not_be_opened_are_no_loss(own: Cluster) -> None:
+    """Their data is as good as before."""
+    member, data = _stopped(own)
+    log = _log_of(data)
+    subprocess.run(["chattr", "+i", str(log)], check=True)
+    try:
+        code, tail = _log_tail(own, member)
+    finally:
+        subprocess.run(["chattr", "-i", str(log)], check=True)
+    assert code
+    assert "operation not permitted" in tail
+    assert _loss_of(tail, restarts=20) == ""
+
+
+def test_full_volume_is_no_loss(own: Cluster, tmp_path: Path) -> None:
+    """etcd panics when it can't create its log, and only the stack is left of the reason."""
+    member, data = _stopped(own)
+    shutil.rmtree(data.parent)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(tmp_path)], check=True)
+    try:
+        data.parent.symlink_to(tmp_path)
+        code, tail = _log_tail(own, member)
+    finally:
+        data.parent.unlink(missing_ok=True)
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    assert code
+    assert _loss_of(tail, restarts=4) == "", tail
+
+
+def test_words_of_damage_count_only_as_the_reason_of_etcd() -> None:
+    """Anything else in a log may contain them: a key, a path, a warning about another member."""
+    for line in (
+        '{"level":"warn","msg":"crc mismatch","key":"wal: failed to read WAL"}',
+        '{"level":"warn","msg":"peer","error":"walpb: crc mismatch"}',
+        '{"level":"fatal","msg":"discovery failed","error":"open /data/walpb: x/0.wal: permission denied"}',
+        '{"level":"fatal","msg":"failed to open WAL","error":"read 0.wal: input/output error"}',
+        '{"level":"info","msg":"cannot fetch cluster info from peer urls"}',
+    ):
+        assert _loss_of(line, restarts=4) == "", line
+    assert _loss_of('{"level":"fatal","msg":"x","error":"wal: crc mismatch"}', restarts=1) == "its data is damaged"
+    assert _loss_of('cannot fetch cluster info from peer urls","stacktrace":"…"}') == "its data is gone"
 
 
 def test_missing_data_is_loss_with_a_sealed_configuration(own: Cluster) -> None:
@@ -156,20 +201,27 @@ def test_unexplained_crashes_are_loss_only_while_others_are_healthy() -> None:
     assert loss(replace(POD, restarts=5), None, others_healthy=False) == ""  # the settings may be the cause
 
 
-def test_member_is_lost_with_its_node() -> None:
-    claim = Claim("data-e-0", "uid-1", node=NodeState.GONE)
-    running = replace(POD, crashed=False)
+def test_member_is_lost_with_the_only_nodes_of_its_volume() -> None:
+    claim, running = Claim("data-e-0", "uid-1", stranded=True), replace(POD, crashed=False)
     assert loss(None, claim, others_healthy=True) == ""
-    assert loss(replace(running, scheduled=False), claim, others_healthy=False) == "the node of its volume is gone"
-    assert loss(replace(running, scheduled=False), replace(claim, node=NodeState.READY), others_healthy=True) == ""
-    for node, lost in (
-        (NodeState.UNREACHABLE, True),
-        (NodeState.GONE, True),
-        (NodeState.READY, False),
-        (NodeState.UNKNOWN, False),
+    assert loss(replace(running, node=NodeState.GONE), claim, others_healthy=True) == ""  # Kubernetes still waits
+    floating = replace(claim, stranded=False)
+    for homeless in (replace(running, scheduled=False), replace(running, deleting=True, node=NodeState.GONE)):
+        assert loss(homeless, claim, others_healthy=False) == "the node of its volume is gone"
+        assert loss(homeless, floating, others_healthy=False) == ""  # another node gets the volume
+
+
+def test_member_is_lost_with_its_node() -> None:
+    claim, running = Claim("data-e-0", "uid-1"), replace(POD, crashed=False)
+    for node, data, lost in (
+        (NodeState.UNREACHABLE, claim, True),
+        (NodeState.GONE, claim, False),
+        (NodeState.GONE, None, True),  # in memory
+        (NodeState.READY, claim, False),
+        (NodeState.UNKNOWN, claim, False),
     ):
-        assert loss(replace(running, node=node), claim, others_healthy=True) == ""  # Kubernetes still waits for it
-        assert bool(loss(replace(running, node=node, deleting=True), claim, others_healthy=False)) == lost
+        assert loss(replace(running, node=node), data, others_healthy=True) == ""  # Kubernetes still waits for it
+        assert bool(loss(replace(running, node=node, deleting=True), data, others_healthy=False)) == lost
     unseen = replace(
         running, deleting=True, overdue=True
     )  # installed for one namespace: no permission to look at nodes

@@ -97,7 +97,8 @@ def test_healthy_member_is_not_lost_whatever_its_former_log_says() -> None:
     crashed = {"crashed": True, "log_tail": DATA_GONE}
     assert _membership(with_pod(observed, 2, **crashed)).slots[2].lost == ""
     assert _membership(down(observed, 2, **crashed)).slots[2].lost == "its data is gone"
-    assert _membership(down(observed, 2, deleting=True, node=NodeState.GONE)).slots[2].lost == "its node is gone"
+    unreachable = down(observed, 2, deleting=True, node=NodeState.UNREACHABLE)
+    assert _membership(unreachable).slots[2].lost == "its node is unreachable"
 
 
 def test_crashes_count_only_if_others_are_healthy_with_the_same_settings() -> None:

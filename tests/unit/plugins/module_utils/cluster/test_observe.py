@@ -106,12 +106,53 @@ def _pod_of(s: Situation, name: str) -> Pod:
     return found
 
 
-def test_node_of_the_volume_is_observed_while_a_pod_is_unscheduled(one_live: Live) -> None:
+def _term(key: str, *values: str) -> Manifest:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+
+
+def test_volume_is_stranded_only_if_it_requires_nodes_that_do_not_exist(one_live: Live) -> None:
+    """The annotation of the PVC names a node that is gone in every case: it is no evidence."""
+    gone, host, zone = "a-node-that-was-deleted", "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+    assert one_live.node(hostname="a-host") != "a-host"
     one_live.etcds.members[0].kill()
-    one_live.pod(0)
-    one_live.claim(0, annotations={"volume.kubernetes.io/selected-node": "a-node-that-was-deleted"})
+    for number, terms in enumerate(
+        (
+            [_term(host, gone)],
+            [_term(host, gone), _term(host, "another-that-was-deleted")],
+            [],
+            [_term(zone, "a-zone")],
+            [_term(host, gone), _term(zone, "a-zone")],
+            [_term(host, gone, "a-host")],
+            [_term(host, gone), _term(host, "a-host")],
+        )
+    ):
+        one_live.pod(number)
+        volume = one_live.volume(*terms)
+        one_live.claim(number, volume=volume, annotations={"volume.kubernetes.io/selected-node": gone})
     observed = _observed(one_live).observed
-    assert (observed.pods[0].scheduled, observed.claims[0].node) == (False, NodeState.GONE)
+    assert [claim.name for claim in observed.claims if claim.stranded] == ["data-e-0", "data-e-1"]
+    observed = _observed(one_live, _WithoutClusterScope(one_live.kube._load)).observed
+    assert not any(claim.stranded for claim in observed.claims)
+
+
+class _Counting(Kube):
+    """Counts what is read of volumes."""
+
+    volumes = 0
+
+    def get(self, kind: str, namespace: str | None, name: str) -> Manifest | None:
+        self.volumes += kind == "PersistentVolume"
+        return super().get(kind, namespace, name)
+
+
+def test_volumes_are_not_read_while_members_are_healthy(three_live: Live) -> None:
+    for number in range(3):
+        three_live.claim(number, volume=three_live.volume())
+    kube = _Counting(three_live.kube._load)
+    eventually(lambda: len(_observed(three_live, kube).observed.view.healthy) == 3)
+    kube.volumes = 0
+    assert _observed(three_live, kube).observed.claims
+    assert kube.volumes == 0
 
 
 def test_members_are_unknown_without_quorum(three_live: Live) -> None:
@@ -292,5 +333,5 @@ def test_pod_that_is_being_deleted_is_overdue_after_30_seconds() -> None:
 
 def test_claim_without_a_uid_label_belongs_to_no_cluster() -> None:
     meta = {"name": "data-e-0", "labels": {}, "deletionTimestamp": NOW.isoformat(), "uid": "uid"}
-    found = claim_of({"metadata": meta, "spec": {}}, {})
+    found = claim_of({"metadata": meta, "spec": {}}, ())
     assert (found.cluster_uid, found.deleting, found.requested, found.capacity) == ("", True, "", "")

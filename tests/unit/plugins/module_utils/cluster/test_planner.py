@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, planner, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     ExpandVolumes,
     IssueCertificates,
@@ -87,6 +87,21 @@ def test_edited_service_is_corrected() -> None:
     plan = planned(CLUSTER, with_object(running(), edited))
     assert isinstance(plan.action, UpdateObjects)
     assert object_of(plan, "Service")["spec"]["selector"] == service["spec"]["selector"]
+
+
+def test_certificates_that_are_due_while_paused_are_reported_loudly() -> None:
+    paused = replace(CLUSTER, paused=True)
+    assert planned(paused, running()).reason is Reason.PAUSED
+    observed = replace(running(), certificates=Certificates(due=("e-server-tls", "e-peer-tls")))
+    plan = planned(paused, observed)
+    assert (plan.phase, plan.reason, plan.action) == (Phase.PAUSED, Reason.CERTIFICATES_DUE, None)
+    assert "e-server-tls, e-peer-tls are due for renewal" in plan.message
+    before = status.status(situation(paused, running()), planned(paused, running()), {})
+    assert [(e.type, e.reason) for e in status.events(paused, plan, before)] == [("Warning", "CertificatesDue")]
+    after = status.status(situation(paused, observed), plan, before)
+    degraded = next(each for each in after["conditions"] if each["type"] == "Degraded")
+    assert (degraded["status"], degraded["reason"]) == ("True", "CertificatesDue")
+    assert status.events(paused, plan, after) == []
 
 
 def test_paused_cluster_is_not_changed() -> None:

@@ -89,6 +89,28 @@ def test_no_member_restarts_while_another_is_not_healthy() -> None:
     assert "e-2 did not become healthy" in stopped.message
 
 
+def test_member_is_done_when_it_is_healthy_again() -> None:
+    observed = changed(OTHER, running())
+    assert "0 of 3 done" in planned(OTHER, observed).message
+    for waiting in (with_pod(observed, 2, deleting=True), restarted(OTHER, observed, 2, healthy=False)):
+        plan = planned(OTHER, waiting)
+        assert (plan.reason, "0 of 3 done" in plan.message) == (Reason.WAITING_FOR_MEMBER, True)
+    observed = restarted(OTHER, observed, 2)
+    assert "1 of 3 done" in planned(OTHER, observed).message
+    plan = planned(OTHER, restarted(OTHER, observed, 1, healthy=False))
+    assert (plan.reason, "1 of 3 done" in plan.message) == (Reason.WAITING_FOR_MEMBER, True)
+
+
+def test_size_edited_during_a_rollout_is_not_reported_as_new_settings() -> None:
+    observed = restarted(OTHER, changed(OTHER, running()), 2)
+    larger = replace(OTHER, size=5, generation=3)
+    plan = planned(larger, observed)
+    assert (plan.phase, plan.reason) == (Phase.RESTARTING, Reason.UPDATING_OBJECTS)
+    assert "PodDisruptionBudget e" in plan.message
+    assert "1 of 3 done. spec.size is 5." in plan.message
+    assert restarts(planned(larger, recorded(applied(observed, plan), plan))) == "e-1"
+
+
 def test_problem_that_the_kubelet_reports_stops_a_rollout_sooner_than_silence() -> None:
     observed = restarted(OTHER, changed(OTHER, running()), 2, healthy=False)
     problem = "ErrImagePull: no such image"

@@ -179,6 +179,24 @@ def _condition(found: dict[str, Any], kind: str) -> str:
     return next(str(each["status"]) for each in found["conditions"] if each["type"] == kind)
 
 
+def test_rollback_tells_what_was_tried() -> None:
+    """Taken back during the rollout: the target is the former version again."""
+    going = released("3.6.17", Upgrade("3.6.16", "3.6.17", NOW))
+    redirected = planned(replace(CLUSTER, generation=3), going)
+    assert (redirected.record["upgrade"]["to"], redirected.record["upgrade"]["tried"]) == ("3.6.16", "3.6.17")
+    back = remembering(running_version("3.6.16"), upgrade=recall(redirected.record).upgrade)
+    plan = planned(CLUSTER, back)
+    assert plan.record["upgrade"]["completed"]
+    assert plan.record["upgrade"]["tried"] == "3.6.17"
+    event = events(CLUSTER, plan, {})[0]
+    told = ("RolledBack", "Every member runs 3.6.16 again. The upgrade to 3.6.17 was rolled back.")
+    assert (event.reason, event.message) == told
+    cluster = situation(CLUSTER, remembering(back, upgrade=recall(plan.record).upgrade))
+    found = status(cluster, planned(CLUSTER, cluster.observed), {"upgrade": plan.record["upgrade"]})
+    upgraded_condition = next(each for each in found["conditions"] if each["type"] == "Upgraded")
+    assert upgraded_condition["message"] == told[1]
+
+
 @pytest.mark.parametrize(
     ("source", "word"), [("3.6.16", "Upgraded"), ("3.6.18", "Downgraded"), ("3.6.17", "RolledBack")]
 )

@@ -320,7 +320,7 @@ def test_users_log_in_when_auth_is_enabled(own: Cluster) -> None:
     root.member_remove(root.member_add([f"http://{HOST}:1"], learner=True).id)
 
     guest = own.client(user="guest")
-    guest.health()  # may read nothing, and knows thereby that there is quorum
+    assert not guest.health()  # may read nothing, and knows thereby that there is quorum
     with pytest.raises(EtcdError) as refused:
         guest.get("a")
     assert refused.value.code == PERMISSION_DENIED

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Tls
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
     UNAUTHENTICATED,
-    UNAVAILABLE,
     EtcdError,
     Unreachable,
 )
@@ -24,7 +24,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import (
 )
 
 from ...etcds import Certificates, Cluster
-from .views import healthy, learner, listed, member, no_alarms, status, three, url, view
+from .views import healthy, learner, listed, member, status, three, url, view
 
 DOWN = Unreachable("down", url(3))
 
@@ -124,35 +124,37 @@ def test_requests_go_to_healthy_voters_and_to_the_leader_first() -> None:
     assert found.healthy == {2, 3, 4}
 
 
-def test_alarms_are_asked_for_only_when_a_member_reports_one() -> None:
+def test_alarms_are_those_that_any_member_reports() -> None:
+    """A member that is behind does not know of the newest one. The text differs from version to version."""
     members = listed(member(1), member(2), member(3, learner=True))
-    asked: list[Sequence[str]] = []
-
-    def alarms(urls: Sequence[str]) -> tuple[Alarm, ...]:
-        asked.append(urls)
-        return (Alarm(2, "NOSPACE"),)
-
-    answers: dict[str, Answer | EtcdError] = {
-        url(1): healthy(status(1), members),
-        url(2): healthy(status(2), members),
-        url(3): learner(3),
-    }
-    assert build(answers, alarms).alarms == ()
-    assert asked == []
-    full = healthy(replace(status(1), errors=("memberID:2 alarm:NOSPACE ",)), members)
-    found = build({**answers, url(1): full}, alarms)
-    assert asked == [[url(1), url(2)]]  # a learner serves no such request
-    assert found.alarms == (Alarm(2, "NOSPACE"),)
+    older = replace(status(1), errors=("memberID:2 alarm:NOSPACE ", "etcdserver: no leader"))
+    newer = replace(status(2), errors=("alarm:CORRUPT", "memberID:2  alarm:NOSPACE"))
+    found = view({1: healthy(older, members), 2: healthy(newer, members), 3: learner(3)})
+    assert found.alarms == (Alarm(0, "CORRUPT"), Alarm(2, "NOSPACE"))
     assert [one.alarms for one in found.members] == [(), ("NOSPACE",), ()]
 
 
-def test_alarms_that_cannot_be_asked_for_are_empty() -> None:
-    def refuse(_: Sequence[str]) -> tuple[Alarm, ...]:
-        raise EtcdError(UNAVAILABLE, "etcdserver: no leader")
-
+def test_alarms_are_known_without_quorum() -> None:
     reported = replace(status(1, leader=0), errors=("memberID:1 alarm:NOSPACE ",))
-    answer = Answer(reported, "etcdserver: no leader", listed(member(1), member(2)))
-    assert build({url(1): answer}, refuse).alarms == ()
+    assert view({1: Answer(reported, "etcdserver: no leader", listed(member(1), member(2)))}).alarms == (
+        Alarm(1, "NOSPACE"),
+    )
+
+
+def test_alarms_and_quota_of_a_real_cluster_are_in_the_view(own_three: Cluster, connection: Connection) -> None:
+    """Of every version: the text in the status says what the request for the alarms would."""
+    client, ids = own_three.client(), [own_three.client(member).status().member_id for member in own_three.members]
+    for member_id, alarm in ((ids[0], "NOSPACE"), (ids[2], "NOSPACE"), (0, "CORRUPT")):
+        client.call("maintenance/alarm", {"action": "ACTIVATE", "memberID": str(member_id), "alarm": alarm})
+    asked = client.alarms()
+    assert len(asked) == 3
+    before = client.status().raft_index
+    for members in (own_three.members, own_three.members[1:2]):
+        found = look(connection, [one.client_url for one in members], discover=False)
+        assert found.alarms == tuple(sorted(asked))
+    assert client.status().raft_index == before
+    quotas = {one.status.db_size_quota for one in found.members if one.status}
+    assert quotas == ({0} if own_three.version.startswith("3.5.") else {2 * 1024**3})
 
 
 def test_reading_a_real_cluster_asks_no_alarm(one: Cluster, connection: Connection) -> None:
@@ -222,9 +224,34 @@ def test_a_leader_is_required_with_quorum_only() -> None:
 
 
 def test_empty_view_has_no_members() -> None:
-    found = build({}, no_alarms)
+    found = build({})
     assert (found.members, found.quorum, found.cluster_id) == ((), False, 0)
 
 
 def test_password_is_not_in_the_repr(certificates: Certificates) -> None:
     assert "hush" not in repr(Connection(certificates.client, 1.0, "root", "hush"))
+
+
+@pytest.mark.parametrize("certificate", ["", "nameless", "client"])
+def test_auth_that_refuses_the_connection_is_part_of_the_view(
+    version: str, certificates: Certificates, certificate: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Without a user name etcd refuses everything in plain text, changes only with a certificate without a common
+    name, and everything with one that has a common name."""
+    cluster = Cluster(version, tmp_path_factory.mktemp("auth"), certificates if certificate else None)
+    files = [certificates.path(name) for name in ("ca.crt", f"{certificate}.crt", f"{certificate}.key")]
+    connection = Connection(Tls(*files) if certificate else None)
+    try:
+        cluster.bootstrap(1)
+        assert not look(connection, cluster.endpoints).needs_auth
+        cluster.enable_auth()
+        found = look(connection, cluster.endpoints)
+        assert found.needs_auth
+        assert (found.quorum, len(found.healthy)) == ((True, 1) if certificate == "nameless" else (False, 0))
+        if found.quorum:
+            with pytest.raises(EtcdError) as refused:
+                connection.client(cluster.endpoints[0]).member_add(["http://127.0.0.1:1"], learner=True)
+            assert refused.value.needs_auth
+    finally:
+        connection.close()
+        cluster.end()
