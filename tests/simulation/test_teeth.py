@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
+    acting,
     alarms,
     config,
     desired,
@@ -255,7 +256,10 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "no member is replaced": (_always(repair, "repair", None), "the cluster converges"),
     "no learner is ever in sync": (_always(joining, "_may_be_promoted", False), "the cluster converges"),
-    "restarts while another member is down": (_restarts_while_another_is_down, "a rollout (restarts|never)"),
+    "restarts while another member is down": (
+        _restarts_while_another_is_down,
+        "a rollout (restarts|never)|the leader is restarted last",
+    ),
     "the leader is not restarted last": (_leader_first, "the leader is restarted last"),
     "leadership is not moved": (
         _always(restart, "transferee", None),
@@ -285,6 +289,10 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "objects are overwritten whatever they are by now": (
         lambda patch: patch.setattr(desired, "conditional", lambda wanted, _: wanted),
         "initial-cluster-state `new` only before the first quorum|a pod is removed only after its member",
+    ),
+    "etcd is not asked again before PVCs and pods are deleted": (
+        _always(acting, "_require_vacant", None),
+        "a voter's (PVC|pod) is never",
     ),
     "PVCs are left over": (
         lambda patch: _leftover_claims(patch, lambda *_, **__: ()),

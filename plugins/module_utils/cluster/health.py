@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ..etcd.membership import quorum
+from ..etcd.view import Answer
 from ..plan import PATIENT, SETTLED, SOON, WATCHFUL, Plan
 from . import desired
 from .loss import loss
@@ -55,7 +56,7 @@ def health(s: Situation) -> Plan:
 def _without_quorum(s: Situation, voters: list[str], unhealthy: list[str], told: str, known: str) -> Plan:
     """Less than a quorum is healthy: for a moment, until pods have started, or until a person acts."""
     votes = s.membership.votes if s.membership else len(voters)
-    needed, memory = quorum(votes), s.observed.memory
+    needed, since = quorum(votes), _unavailable_since(s)
     possible = votes - sum(_is_lost(s, pod) for pod in unhealthy) >= needed
     answering = sum(s.answer(pod) is not None for pod in voters)
     ready = sum(pod.ready and not pod.deleting for pod in s.observed.pods)
@@ -63,8 +64,9 @@ def _without_quorum(s: Situation, voters: list[str], unhealthy: list[str], told:
     if kept and answering < needed <= ready:
         return Plan(kept, Reason.MISSED, f"{told} The pods are ready, and the members are asked again.{known}")
     coming = any(is_coming(s, pod) for pod in unhealthy)
-    electing = memory.unavailable_since is None or s.observed.now - memory.unavailable_since < STARTING
-    if possible and answering >= needed and (kept or (electing and not coming and memory.phase != Phase.QUORUM_LOST)):
+    electing = since is None or s.observed.now - since < STARTING
+    lost = s.observed.memory.phase == Phase.QUORUM_LOST
+    if possible and answering >= needed and (kept or (electing and not coming and not lost)):
         message = f"{told} The members are electing a leader.{known}"
         return Plan(kept or Phase.STARTING, Reason.NO_LEADER, message)
     if possible and coming:
@@ -88,10 +90,17 @@ def auth_required(s: Situation) -> Plan:
 
 def _kept_phase(s: Situation) -> Phase | None:
     """The phase so far, while the members have had no leader for a moment only; the conditions tell of it."""
-    since = s.observed.memory.unavailable_since
+    since = _unavailable_since(s)
     if since is not None and s.observed.now - since >= _ELECTION:
         return None
     return next((phase for phase in _WITH_QUORUM if phase == s.observed.memory.phase), None)
+
+
+def _unavailable_since(s: Situation) -> datetime | None:
+    """Since when it has been as now: members answer without a quorum, or none answers. None when this is new."""
+    memory = s.observed.memory
+    answered = any(isinstance(answer, Answer) for answer in s.observed.view.answers.values())
+    return memory.unavailable_since if answered else memory.unanswered_since
 
 
 def is_coming(s: Situation, name: str) -> bool:

@@ -49,7 +49,8 @@ class Memory:
     phase: str = ""
     unhealthy_since: datetime | None = None  # degraded or not available
     degraded_since: datetime | None = None
-    unavailable_since: datetime | None = None
+    unavailable_since: datetime | None = None  # members answer, but not a healthy quorum
+    unanswered_since: datetime | None = None  # no member answers
     join: Join | None = None
     upgrade: Upgrade | None = None
 
@@ -61,7 +62,8 @@ def recall(status: Mapping[str, Any]) -> Memory:
         phase=status.get("phase", ""),
         unhealthy_since=_since(status, {"Available": "True", "Degraded": "False"}),
         degraded_since=_since(status, {"Degraded": "False"}, only="True"),
-        unavailable_since=_since(status, {"Available": "True"}),
+        unavailable_since=_since(status, {"Available": "True"}, only="False"),
+        unanswered_since=_since(status, {"Available": "True"}, only="Unknown"),
         join=_readable(_join, status.get("join")),
         upgrade=_readable(_upgrade, status.get("upgrade")),
     )

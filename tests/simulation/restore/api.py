@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,10 +87,12 @@ class Api:
         merged = {key: value for key, value in {**found.get("status", {}), **status}.items() if value is not None}
         return self.set_status(kind, name, merged)
 
-    def delete(self, kind: str, _namespace: str, name: str, uid: str | None = None, _how: str = "") -> bool:
+    def delete(
+        self, kind: str, _namespace: str, name: str, same: Mapping[str, str] | None = None, _how: str = ""
+    ) -> bool:
         self.before_effect(f"delete {kind}/{name}")
         found = self.objects.get((kind, name))
-        if not found or (uid and found["metadata"]["uid"] != uid):
+        if not found or any(found["metadata"][key] != value for key, value in (same or {}).items()):
             return False
         self.remove(kind, name)
         return True

@@ -32,7 +32,7 @@ def test_result_has_the_name_and_the_fields_of_the_action() -> None:
         "message": "Restarting e-1.",
         "action": {
             "name": "restart_member",
-            "pod": {"name": "e-1", "uid": "uid"},
+            "pod": {"name": "e-1", "uid": "uid", "version": ""},
             "transferee": "2",
             "objects": [{"kind": "ConfigMap"}],
         },

@@ -109,7 +109,8 @@ def test_one_look_that_falls_into_an_election_does_not_change_the_phase(phase: P
             assert (plan.phase, plan.reason, plan.requeue) == (phase, reason, 1)
             found = status.status(situation(CLUSTER, seen), plan, {})
             assert {each["type"]: each["status"] for each in found["conditions"]}["Available"] != "True"
-            longer = remembering(seen, unavailable_since=NOW - timedelta(seconds=11))
+            since = NOW - timedelta(seconds=11)
+            longer = remembering(seen, unavailable_since=since, unanswered_since=since)
             assert planned(CLUSTER, longer).phase in (Phase.STARTING, Phase.QUORUM_LOST)
 
 
