@@ -108,20 +108,26 @@ def _program() -> str:
 
 def _run(command: list[str], environ: dict[str, str]) -> int:
     """Run it to its end. The first Ctrl-C lets running reconciles finish (30 s at most), the second one kills them."""
-    # In its own session, so that Ctrl-C in the terminal does not reach the reconciles.
-    process = subprocess.Popen(command, env=environ, cwd=REPOSITORY, start_new_session=True)
     asked: list[int] = []
+    started: list[subprocess.Popen[bytes]] = []
 
     def stop(number: int, _frame: object) -> None:
         asked.append(number)
         if len(asked) == 1:
             print("run: stopping; waiting for running reconciles. Press Ctrl-C again to stop at once.", file=sys.stderr)
-            process.terminate()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
+        for process in started:
+            if len(asked) == 1:
+                process.terminate()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
 
-    for number in _SIGNALS:
+    for number in _SIGNALS:  # before there is anything to stop
         signal.signal(number, stop)
+    # In its own session, so that Ctrl-C in the terminal does not reach the reconciles.
+    process = subprocess.Popen(command, env=environ, cwd=REPOSITORY, start_new_session=True)
+    started.append(process)
+    if asked:  # while it was being started
+        process.terminate()
     code = process.wait()
     return 0 if asked else code
 
