@@ -24,13 +24,26 @@ _UNUSABLE = (
     r"|read-only file system)"
 )
 # etcd read its data and found it damaged. Seen twice: the first time may be an error of the disk that passes.
-_DAMAGE = r'"level":"(fatal|panic)"[^\n]*"error":"(wal|walpb|snap|snappb|proto): '
+_DAMAGE = (
+    r'"level":"(fatal|panic)"[^\n]*"error":"'
+    r"((wal|walpb|snap|snappb|proto): |invalid database|checksum error|version mismatch|file size too small)"
+)
 # Other damage makes etcd panic, and only the end of the stack may be left of that.
 _PANIC = r"\.go:\d+ \+0x[0-9a-f]+$"
 # A panic of its logger: etcd ended because of an error that is cut off, and that may be one of a volume.
 _ENDED_ITSELF = r"zap(core)?\.\(\*(Logger|SugaredLogger|CheckedEntry)\)\."
 # So many crashes in a row are no accident, if others are healthy with the same settings.
 _PANICS, _CRASHES = 2, 6
+
+
+def is_cut_off(log_tail: str) -> bool:
+    """Whether etcd ended itself with a panic, of which the kubelet kept the stack and not the reason."""
+    return bool(re.search(_ENDED_ITSELF, log_tail)) and not reason_in(log_tail)
+
+
+def reason_in(log: str) -> str:
+    """The last line in which etcd says that it panics, and why; "" without one."""
+    return next((line for line in reversed(log.splitlines()) if line.startswith('{"level":"panic"')), "")
 
 
 def loss(pod: Pod | None, claim: Claim | None, *, others_healthy: bool) -> str:

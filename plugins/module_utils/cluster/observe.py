@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from ..kube.client import Asked, Kube
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from . import certificates, deletion, members
+from .loss import is_cut_off, reason_in
 from .manifests import TEMPLATE_HASH, UID_LABEL
 from .memory import Memory, recall
 from .observation import Claim, NodeState, Observation, Pod
@@ -25,6 +27,7 @@ _CLAIM = "PersistentVolumeClaim"
 _HOSTNAME = "kubernetes.io/hostname"
 _TIMEOUT, _DEADLINE = 1.5, 3.0  # seconds for one question to a member, and for all answers
 _CRASH_LOOP = timedelta(minutes=1)  # a container that ran for longer did not end because of what it started with
+_STACK = 60  # lines of a log that hold a panic and its reason
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
 
 T = TypeVar("T")
@@ -54,7 +57,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
         now=now,
         memory=memory,
         objects={f"{each['kind']}/{each['metadata']['name']}": each for each in others if each["kind"] != "Secret"},
-        pods=tuple(pod_of(pod, nodes, now) for pod in pods),
+        pods=tuple(_with_reason(kube, cluster, pod_of(pod, nodes, now)) for pod in pods),
         claims=tuple(claim_of(claim, stranded) for claim in claims),
         view=view,
         certificates=certificates.check(cluster, needed, now),
@@ -204,6 +207,14 @@ def pod_of(pod: Manifest, nodes: Mapping[str, NodeState], now: datetime) -> Pod:
         log_tail=ended.get("message", "") if ended.get("exitCode") else "",
         out_of_memory=ended.get("reason") == "OOMKilled",
     )
+
+
+def _with_reason(kube: Kube, cluster: Cluster, pod: Pod) -> Pod:
+    """With the reason why etcd ended, if the stack of its panic has displaced it."""
+    if not pod.crashed or not is_cut_off(pod.log_tail):
+        return pod
+    log = kube.log(cluster.namespace, pod.name, "etcd", _STACK) or ""
+    return replace(pod, log_tail=reason_in(log) or pod.log_tail)
 
 
 def _ended_soon(ended: Manifest) -> bool:

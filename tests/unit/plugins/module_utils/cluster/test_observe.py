@@ -324,6 +324,24 @@ def test_crash_is_observed_with_the_end_of_the_log() -> None:
     assert killed.out_of_memory
 
 
+def test_log_is_read_when_a_stack_has_displaced_the_reason(one_live: Live) -> None:
+    stack = "go.uber.org/zap.(*Logger).Panic(0xc000)\n\tbackend.go:75 +0x18d"
+    reason = '{"level":"panic","msg":"failed to open database","error":"invalid database"}'
+
+    class Logging(Kube):
+        def log(self, _namespace: str, pod: str, container: str, lines: int = 20) -> str | None:
+            assert (pod, container, lines) == ("e-0", "etcd", 60)
+            return f"before\n{reason}\n{stack}"
+
+    crashed = {"name": "etcd", "image": "e", "imageID": "e", "ready": False, "restartCount": 2}
+    crashed |= {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": _ended(5, message=stack)}
+    one_live.pod(0, containerStatuses=[crashed])
+    seen = observe(Logging(one_live.kube._load), one_live.cluster, {})
+    assert _pod_of(seen, "e-0").log_tail == reason
+    without = observe(one_live.kube, one_live.cluster, {})  # there is no kubelet here
+    assert _pod_of(without, "e-0").log_tail == stack
+
+
 def test_pod_that_is_being_deleted_is_overdue_after_30_seconds() -> None:
     deleting = _pod()
     deleting["metadata"]["deletionTimestamp"] = NOW.isoformat()
