@@ -27,6 +27,7 @@ _UNUSABLE = (
 _DAMAGE = (
     r'"level":"(fatal|panic)"[^\n]*"error":"'
     r"((wal|walpb|snap|snappb|proto): |invalid database|checksum error|version mismatch|file size too small)"
+    r'|"level":"panic"[^\n]*"msg":"[^"]*Was the raft log corrupted, truncated, or lost'
 )
 # Other damage makes etcd panic, and only the end of the stack may be left of that.
 _PANIC = r"\.go:\d+ \+0x[0-9a-f]+$"

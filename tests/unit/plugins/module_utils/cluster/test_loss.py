@@ -114,6 +114,13 @@ def test_damaged_data_is_loss(own: Cluster) -> None:
         assert loss(replace(POD, log_tail=tail, crashed=False), None, others_healthy=True) == ""  # it runs again
 
 
+def test_log_that_ends_too_early_is_loss() -> None:
+    """etcd notices it when the leader's commit index is beyond its log."""
+    said = "tocommit(9) is out of range [lastIndex(5)]. Was the raft log corrupted, truncated, or lost?"
+    line = f'{{"level":"panic","ts":"2026-11-18T17:31:45Z","logger":"raft","msg":"{said}"}}'
+    assert (_loss_of(line), _loss_of(line, restarts=1)) == ("", "its data is damaged")
+
+
 def test_files_that_may_not_be_opened_are_no_loss(own: Cluster) -> None:
     """Their data is as good as before."""
     member, data = _stopped(own)
