@@ -97,11 +97,19 @@ class Warm:
         wait_for(lambda: self.sockets() - before)
 
     def stop(self) -> None:
-        for pid in self.servers():
-            with suppress(OSError):
-                os.kill(pid, signal.SIGCONT)
-                os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not self.servers())
+        """Ends all servers, also one that was just starting and is found only by a later look."""
+        told: set[int] = set()
+
+        def all_ended() -> bool:
+            running = set(self.servers())
+            for pid in running - told:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGCONT)
+                    os.kill(pid, signal.SIGTERM)
+            told.update(running)
+            return not running
+
+        wait_for(all_ended)
 
 
 def _parent(pid: int) -> int:
