@@ -60,26 +60,14 @@ refused:
   returned: always
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
-
-_REFS: dict[str, Any] = {
-    "type": "list",
-    "elements": "dict",
-    "default": [],
-    "options": {
-        "name": {"type": "str", "required": True},
-        "uid": {"type": "str", "required": True},
-        "version": {"type": "str", "default": ""},
-    },
-}
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.effects import REFS
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**acting.OPTIONS, "claims": _REFS, "pods": _REFS},
+        argument_spec={**acting.OPTIONS, "claims": REFS, "pods": REFS},
         supports_check_mode=True,
     )
     claims, pods, dry_run = module.params["claims"], module.params["pods"], module.check_mode

@@ -112,11 +112,6 @@ _KINDS = [
     "Service",
     "StatefulSet",
 ]
-_REF = {
-    "name": {"type": "str", "required": True},
-    "uid": {"type": "str", "required": True},
-    "version": {"type": "str", "default": ""},
-}
 
 
 def main() -> None:
@@ -125,7 +120,7 @@ def main() -> None:
             "kind": {"type": "str", "required": True, "choices": _KINDS},
             "namespace": {"type": "str", "required": True},
             "names": {"type": "list", "elements": "str", "default": []},
-            "objects": {"type": "list", "elements": "dict", "default": [], "options": _REF},
+            "objects": effects.REFS,
             "selector": {"type": "str"},
             "force": {"type": "bool", "default": False},
             "orphan": {"type": "bool", "default": False},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from ..etcd.membership import quorum
-from ..etcd.view import Answer
 from ..plan import PATIENT, SETTLED, SOON, WATCHFUL, Plan
 from . import desired
 from .loss import loss
@@ -99,8 +98,7 @@ def _kept_phase(s: Situation) -> Phase | None:
 def _unavailable_since(s: Situation) -> datetime | None:
     """Since when it has been as now: members answer without a quorum, or none answers. None when this is new."""
     memory = s.observed.memory
-    answered = any(isinstance(answer, Answer) for answer in s.observed.view.answers.values())
-    return memory.unavailable_since if answered else memory.unanswered_since
+    return memory.unavailable_since if s.observed.view.answered else memory.unanswered_since
 
 
 def is_coming(s: Situation, name: str) -> bool:

@@ -27,7 +27,7 @@ _CLAIM = "PersistentVolumeClaim"
 _HOSTNAME = "kubernetes.io/hostname"
 _TIMEOUT, _DEADLINE = 1.5, 3.0  # seconds for one question to a member, and for all answers
 _CRASH_LOOP = timedelta(minutes=1)  # a container that ran for longer did not end because of what it started with
-_STACK = 60  # lines of a log that hold a panic and its reason
+_STACK = 60, 64 << 10  # lines and bytes of a log that hold a panic and its reason
 _OVERDUE = timedelta(seconds=30)  # a pod that is being deleted should be gone by then
 
 T = TypeVar("T")
@@ -213,7 +213,7 @@ def _with_reason(kube: Kube, cluster: Cluster, pod: Pod) -> Pod:
     """With the reason why etcd ended, if the stack of its panic has displaced it."""
     if not pod.crashed or not is_cut_off(pod.log_tail):
         return pod
-    log = kube.log(cluster.namespace, pod.name, "etcd", _STACK) or ""
+    log = kube.log(cluster.namespace, pod.name, "etcd", *_STACK) or ""
     return replace(pod, log_tail=reason_in(log) or pod.log_tail)
 
 

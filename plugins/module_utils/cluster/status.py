@@ -132,7 +132,6 @@ def _conditions(
     observed = s.observed
     voters, healthy = len(members), sum(member["healthy"] for member in members)
     formed = bool(observed.memory.cluster_id or plan.record.get("clusterID"))
-    answered = any(isinstance(answer, Answer) for answer in observed.view.answers.values())
     reason, message = str(plan.reason), plan.message
     alarm = worst(plan.record.get("alarms") or ())
     if voters and healthy >= quorum(voters) and alarm:
@@ -141,7 +140,7 @@ def _conditions(
         available = ("True", "QuorumHealthy", f"{healthy} of {voters} voters are healthy.")
     elif observed.view.needs_auth:
         available = ("Unknown", reason, message)
-    elif formed and plan.phase not in (Phase.HIBERNATED, Phase.DELETING) and not answered:
+    elif formed and plan.phase not in (Phase.HIBERNATED, Phase.DELETING) and not observed.view.answered:
         available = ("Unknown", "NoAnswer", f"No member answers. {message}")
     else:
         available = ("False", reason, message)

@@ -129,6 +129,11 @@ class ClusterView:
         found = self.answers.get(url)
         return found if isinstance(found, Answer) else None
 
+    @property
+    def answered(self) -> bool:
+        """Whether any endpoint answered, whatever it said."""
+        return any(isinstance(answer, Answer) for answer in self.answers.values())
+
     def require_members(self) -> ClusterView:
         """This view, if any voter answered; EtcdError otherwise."""
         if self.members:

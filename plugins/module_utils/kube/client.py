@@ -186,9 +186,9 @@ class Kube:
                 return False
             raise
 
-    def log(self, namespace: str, pod: str, container: str, lines: int = 20) -> str | None:
-        """The last lines of a container's log; None when the API server has none to give now."""
-        options = urlencode({"container": container, "tailLines": lines, "limitBytes": 64 << 10})
+    def log(self, namespace: str, pod: str, container: str, lines: int = 20, size: int = 4096) -> str | None:
+        """The last lines of a container's log, and `size` bytes of them; None when there is none to give now."""
+        options = urlencode({"container": container, "tailLines": lines, "limitBytes": size})
         status, content = self._send("GET", f"{_path('Pod', namespace, pod)}/log?{options}")
         return content.decode(errors="replace") if status == 200 else None
 

@@ -8,13 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from .client import Asked, Kube
 from .errors import ChangedError, KubeError
 from .manifest import Manifest, unconditional, without
 
 How = Literal["", "force", "orphan"]
+# The option of a module that takes references to objects (plan.Ref).
+REFS: dict[str, Any] = {
+    "type": "list",
+    "elements": "dict",
+    "default": [],
+    "options": {
+        "name": {"type": "str", "required": True},
+        "uid": {"type": "str", "required": True},
+        "version": {"type": "str", "default": ""},
+    },
+}
 _TRIES = 5
 
 

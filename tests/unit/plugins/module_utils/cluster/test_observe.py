@@ -329,8 +329,8 @@ def test_log_is_read_when_a_stack_has_displaced_the_reason(one_live: Live) -> No
     reason = '{"level":"panic","msg":"failed to open database","error":"invalid database"}'
 
     class Logging(Kube):
-        def log(self, _namespace: str, pod: str, container: str, lines: int = 20) -> str | None:
-            assert (pod, container, lines) == ("e-0", "etcd", 60)
+        def log(self, _namespace: str, pod: str, container: str, lines: int = 20, size: int = 4096) -> str | None:
+            assert (pod, container, lines, size) == ("e-0", "etcd", 60, 65536)
             return f"before\n{reason}\n{stack}"
 
     crashed = {"name": "etcd", "image": "e", "imageID": "e", "ready": False, "restartCount": 2}
