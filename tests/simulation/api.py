@@ -18,6 +18,7 @@ from .invariants import Invariants
 from .kubernetes import MISSING_IMAGES, Claim, Kubernetes, Pod, moment
 
 CLUSTER = "EtcdCluster"
+REJECTED = "rejected"  # a label of pods that the API server refuses
 
 
 @dataclass
@@ -92,6 +93,8 @@ class Api:
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
+        if manifest.get("spec", {}).get("template", {}).get("metadata", {}).get("labels", {}).get(REJECTED):
+            raise KubeError(422, "a label is invalid")
         if dry_run:
             return manifest
         self.before_effect(f"apply {kind}/{name} {_summary(manifest)}")
@@ -158,6 +161,7 @@ def resource(cluster: Cluster, status: Mapping[str, Any]) -> Manifest:
         "storage": {"type": cluster.storage.type, "size": cluster.storage.size},
         "tls": {"mode": cluster.tls.mode},
         "options": cluster.options,
+        "pod": cluster.pod,
         "upgrade": {
             "allowDowngrade": cluster.upgrade.allow_downgrade,
             "snapshot": {"mode": "Required" if cluster.upgrade.snapshot else "Skip"},

@@ -33,6 +33,7 @@ TOO_OLD = "invalid downgrade; server version is lower than determined cluster ve
 OLD_LOG = (
     "go.etcd.io/etcd/pkg/v3/schedule.NewFIFOScheduler\n\tgo.etcd.io/etcd/pkg/v3@v3.7.3/schedule/schedule.go:101 +0x16f"
 )
+NO_SPACE = '{"level":"fatal","msg":"discovery failed","error":"write /var/lib/etcd: no space left on device"}'
 CORRUPT = "go.etcd.io/bbolt.(*DB).freepages.func2()\n\tgo.etcd.io/bbolt@v1.4.3/db.go:1205 +0x6d"
 
 

@@ -10,7 +10,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
 
-from .etcd import CLUSTER_ID, Data, Process, Volume
+from .etcd import CLUSTER_ID, NO_SPACE, Data, Process, Volume
 from .kubernetes import Claim, Kubernetes, Node, Pod
 
 
@@ -30,6 +30,8 @@ class Faults:
             (1, self._toggle_backup_failure),
             (1, self._toggle_alarm),
             (1, self._toggle_auth),
+            (1, self._fill_volumes),
+            (1, self._toggle_expansion),
         ]
         if pods:
             pod = self.random.choice(pods)
@@ -53,6 +55,7 @@ class Faults:
         """End all faults: restore or replace nodes, and delete foreign PVCs and unmanaged members as a user would."""
         self._restore_node(all_nodes=True)
         self.kubernetes.backups_fail = False
+        self.kubernetes.expandable = True
         self.kubernetes.etcd.alarms.clear()
         self.kubernetes.etcd.auth = ""
         self.kubernetes.nodes |= {f"spare-{number}": Node() for number in range(2)}
@@ -104,6 +107,23 @@ class Faults:
         else:
             pod.volume.data = None
             self.kubernetes.crash(pod)
+
+    def _fill_volumes(self) -> None:
+        """The volumes of all members are full: etcd ends, and can't start again."""
+        own = [claim for claim in self.kubernetes.claims.values() if not self._is_foreign(claim)]
+        if not own or self._is_forming:
+            return
+        self.say("all volumes are full")
+        for claim in own:
+            claim.full_at = claim.size
+        for pod in self.kubernetes.pods.values():
+            if pod.claim in own and pod.process:
+                self.kubernetes.crash(pod, 1, NO_SPACE)
+
+    def _toggle_expansion(self) -> None:
+        """The StorageClass allows volumes to grow, or does not."""
+        self.kubernetes.expandable = not self.kubernetes.expandable
+        self.say(f"volumes {'can' if self.kubernetes.expandable else 'can not'} grow")
 
     def _may_lose_data(self, pods: list[Pod]) -> bool:
         """Only after the configuration is sealed, which takes one reconcile, and mostly not the data of a quorum."""

@@ -9,6 +9,7 @@ from typing import Any
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     AddLearner,
+    ExpandVolumes,
     FormCluster,
     IssueCertificates,
     PromoteLearner,
@@ -77,7 +78,15 @@ class Invariants:
 
     def _check_locked_out(self, plan: Plan, *, deletes: bool) -> None:
         self.check(plan.phase is not Phase.QUORUM_LOST, "quorum is not called lost while auth refuses", plan)
-        allowed = (FormCluster, IssueCertificates, SealConfiguration, StartMembers, StopMembers, UpdateObjects)
+        allowed = (
+            ExpandVolumes,
+            FormCluster,
+            IssueCertificates,
+            SealConfiguration,
+            StartMembers,
+            StopMembers,
+            UpdateObjects,
+        )
         self.check(
             plan.action is None or (isinstance(plan.action, allowed) and not deletes),
             "nothing is restarted, removed or deleted while auth refuses",

@@ -18,7 +18,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests imp
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image, parse
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
-from .etcd import CLUSTER_ID, OLD_LOG, REMOVED, Data, Etcd, Process, ViolationError, Volume
+from .etcd import CLUSTER_ID, NO_SPACE, OLD_LOG, REMOVED, Data, Etcd, Process, ViolationError, Volume
 
 _EVICTION = 300  # seconds until the pods of an unreachable node are deleted
 _BACK_OFF = 5  # seconds until a container that exited is restarted
@@ -46,6 +46,11 @@ class Claim:
     requested: str = "1Gi"
     size: str = "1Gi"
     uid: str = ""
+    full_at: str = ""  # the size at which its volume was full
+
+    @property
+    def is_full(self) -> bool:
+        return self.full_at == self.size
 
 
 @dataclass
@@ -208,6 +213,9 @@ class Kubernetes:
             self.crash(pod, 1, "read /etc/etcd/etcd.yaml: is a directory")
             return
         self.check_config(pod, text)
+        if pod.claim and pod.claim.is_full:
+            self.crash(pod, 1, NO_SPACE)
+            return
         found = self.etcd.start(pod.name, text, pod.volume, self.now, pod.version)
         if found == OLD_LOG:
             raise ViolationError(f"no member reads a log of an incompatible version: {pod.name} has {pod.version}")

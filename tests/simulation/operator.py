@@ -77,10 +77,10 @@ class Operator:
 
     @property
     def _kind(self) -> engine.Kind[Any, Any]:
-        return replace(etcdcluster_plan.KIND, plan=self._planned)
+        return replace(etcdcluster_plan.KIND, validate=self._validated)
 
-    def _planned(self, cluster: Cluster, seen: Situation, before: dict[str, Any]) -> Plan:
-        plan = self.last = etcdcluster_plan.KIND.plan(cluster, seen, before)
+    def _validated(self, api: Kube, seen: Situation, planned: Plan) -> Plan:
+        plan = self.last = etcdcluster_plan.KIND.validate(api, seen, planned)
         self._seen = seen
         self.invariants.planned(seen, plan)
         return plan
@@ -103,7 +103,7 @@ class Operator:
         """Check that a second reconcile of the same state has nothing to do and nothing to report."""
         observed = replace(seen.observed, memory=recall(self.status))
         kind, again = etcdcluster_plan.KIND, situation_of(seen.cluster, observed)
-        plan = kind.plan(seen.cluster, again, self.status)
+        plan = kind.validate(cast(Kube, self.api), again, kind.plan(seen.cluster, again, self.status))
         after = kind.status(seen.cluster, again, plan, self.status)
         new_events = kind.events(seen.cluster, plan, self.status)
         self.invariants.check(not new_events, "a second reconcile emits no event", new_events)

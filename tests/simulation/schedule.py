@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage, TlsSpec, UpgradeSpec
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests, observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.quota import with_default
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse as parse_version
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import refusal
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.quantity import parse
 
+from .api import REJECTED, claim_manifest
 from .etcd import Etcd, ViolationError
 from .faults import Faults
 from .invariants import Invariants
@@ -29,7 +31,13 @@ _ACTIONS = {"operator": 30, "moves": 36, "write": 10, "time": 10, "fault": 5, "e
 # Includes versions without an image, and versions that have no upgrade path.
 _VERSIONS = {"3.5.20": 1, "3.5.35": 3, "3.6.16": 5, "3.6.17": 3, "3.6.99": 1, "3.7.3": 5, "3.7.99": 1}
 _IN_PROGRESS = (Phase.UPGRADING, Phase.RESTARTING, Phase.EXPANDING, Phase.SCALING, Phase.REPAIRING)
-_NEEDS_USER = (Reason.VERSION_REFUSED, Reason.UPGRADE_BLOCKED, Reason.ROLLOUT_STOPPED, Reason.CANNOT_RESTART)
+_NEEDS_USER = (
+    Reason.VERSION_REFUSED,
+    Reason.UPGRADE_BLOCKED,
+    Reason.ROLLOUT_STOPPED,
+    Reason.CANNOT_RESTART,
+    Reason.REJECTED,
+)
 _TWO_OPERATORS = 0.3  # share of schedules
 _ROUNDS = 150  # within which a cluster must converge after the last fault
 
@@ -135,7 +143,8 @@ class World:
         """Change the spec at any time, including changes that admission rejects, because it may not be installed."""
         random, cluster = self.random, self.cluster
         changes: dict[str, Any] = {"paused": False}
-        match random.choices(["size", "version", "options", "upgrade", "storage", "paused"], [6, 6, 3, 1, 2, 1])[0]:
+        edits = {"size": 6, "version": 6, "options": 3, "upgrade": 1, "storage": 2, "pod": 1, "paused": 1}
+        match random.choices(list(edits), list(edits.values()))[0]:
             case "size":
                 changes["size"] = random.choices([0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 1, 5, 2, 4, 1, 1])[0]
             case "version":
@@ -148,8 +157,9 @@ class World:
             case "upgrade":
                 changes["upgrade"] = UpgradeSpec(random.random() < 0.5, random.random() < 0.8)
             case "storage":
-                sizes = [size for size in ("1Gi", "2Gi", "3Gi") if parse(size) >= parse(cluster.storage.size)]
-                changes["storage"] = replace(cluster.storage, size=random.choice(sizes))
+                changes["storage"] = replace(cluster.storage, size=random.choice(["1Gi", "2Gi", "3Gi"]))
+            case "pod":
+                changes["pod"] = random.choice([{}, {"labels": {REJECTED: "yes"}}])
             case "paused":
                 changes["paused"] = True
         self._change(**changes)
@@ -170,6 +180,8 @@ class World:
         if self.cluster.paused or self.cluster.size == 0:
             self._change(size=self.cluster.size or 3, paused=False)
         self.faults.end()
+        if any(claim.is_full for claim in self.kubernetes.claims.values()):
+            self._change(storage=replace(self.cluster.storage, size="4Gi"))
         self._until_idle()
         # Without faults, upgrades to later minor versions succeed too.
         while self.random.random() < 0.4 and self._next_minor():
@@ -200,18 +212,23 @@ class World:
     def _correct_spec(self) -> bool:
         """Change an impossible spec, as a user who reads the message would; whether it was changed."""
         last = self.operator.last
-        if last is None:
-            return False
+        assert last
+        if "Delete the pod too" in last.message:
+            return self._delete_stopped_pods(with_claims=True)
         if last.reason not in _NEEDS_USER and "ImagePull" not in last.message:
             return False
         if last.reason is Reason.CANNOT_RESTART or "in memory" in last.message:
             self._change(size=3)
             return True
+        if last.reason is Reason.REJECTED:
+            return self._correct_pod()
         running = [process.version for process in self.kubernetes.etcd.connected]
         if last.reason is Reason.UPGRADE_BLOCKED:
             possible = len(set(running)) == 1 and not refusal(running, self.cluster.version)
             self.invariants.check(not possible, "a target that can be reached is not blocked", last)
-        if last.reason is Reason.ROLLOUT_STOPPED and (self._roll_back_spec() or self._delete_stopped_pods()):
+        if last.reason is Reason.ROLLOUT_STOPPED and (
+            self._roll_back_spec() or self._delete_stopped_pods() or self._delete_damaged_claims()
+        ):
             return True
         if not running and self.operator.status.get("clusterID"):  # back to the previous version
             known = [spec.version for spec in self.specs if spec.version not in MISSING_IMAGES]
@@ -220,13 +237,31 @@ class World:
             self._change(version=max(running, key=parse_version, default="3.6.16"))
         return True
 
-    def _delete_stopped_pods(self) -> bool:
-        """Delete stopped pods with in-memory storage, so that their members are replaced."""
-        pods = [pod for pod in self.kubernetes.pods.values() if pod.process is None and pod.claim is None]
+    def _correct_pod(self) -> bool:
+        etcd = self.kubernetes.etcd
+        down = [member.name for member in etcd.voters if not etcd.process(member.id)] if etcd.has_quorum else []
+        self.invariants.check(not down, "lost members are replaced although spec.pod is rejected", down)
+        self._change(pod={})
+        return True
+
+    def _delete_stopped_pods(self, *, with_claims: bool = False) -> bool:
+        """Delete stopped pods whose storage is in memory, or is being deleted, so that their members are replaced."""
+        stopped = [pod for pod in self.kubernetes.pods.values() if pod.process is None]
+        pods = [pod for pod in stopped if (pod.claim.deleting if pod.claim else not with_claims)]
         for pod in pods:
             self.invariants.say(f"user deletes pod {pod.name}")
             self.kubernetes.delete_pod(pod)
         return bool(pods)
+
+    def _delete_damaged_claims(self) -> bool:
+        """Delete the PVCs of damaged members, and their pods."""
+        data = {pod.name: pod.volume.data for pod in self.kubernetes.pods.values() if pod.claim}
+        damaged = [name for name, found in data.items() if found and found.corrupt]
+        for name in damaged:
+            self.invariants.say(f"user deletes the PVC of {name}")
+            self.kubernetes.claims[f"data-{name}"].deleting = True
+            self.kubernetes.delete_pod(self.kubernetes.pods[name])
+        return bool(damaged)
 
     def _roll_back_spec(self) -> bool:
         """Restore the spec from which most of the running members were created."""
@@ -266,6 +301,7 @@ class World:
             "status": self.operator.status["readyMembers"] == self.operator.status["size"] == cluster.size,
             "version": {process.version for process in etcd.connected} == {cluster.version},
             "settings": {pod.template_hash for pod in kubernetes.pods.values()} == {self._settings(cluster)},
+            "space": not [claim for claim in kubernetes.claims.values() if claim.is_full],
             "upgrade": self.operator.status.get("upgrade", {"completed": "never"}).get("completed") is not None,
             "capacity": not [claim for claim in kubernetes.claims.values() if self._is_too_small(claim)],
         }
@@ -277,6 +313,9 @@ class World:
         return small and not claim.deleting and self.cluster.storage.type == "Persistent"
 
     def _settings(self, cluster: Cluster) -> str:
+        files = self.kubernetes.objects.get(f"ConfigMap/{cluster.config_map}", {}).get("data", {})
+        claims = [observe.claim_of(claim_manifest(claim), ()) for claim in self.kubernetes.claims.values()]
+        cluster = with_default(cluster, files, claims)
         return str(manifests.pod_template(cluster, cluster.version)["metadata"]["annotations"][manifests.TEMPLATE_HASH])
 
     def _could_have_quorum(self) -> bool:
@@ -318,7 +357,7 @@ def _cached() -> Iterator[None]:
 
 
 def _cached_call(make: Callable[..., Any], cluster: Cluster, *arguments: Any) -> Any:
-    inputs = (cluster.storage, cluster.version, cluster.options)
+    inputs = (cluster.storage, cluster.version, cluster.options, cluster.pod)
     key = (make.__name__, str(inputs), str(arguments))
     if key not in _CACHE:
         _CACHE[key] = make(cluster, *arguments)

@@ -32,7 +32,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import UpdateObjects
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.membership import Membership, MemberSlot
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, Pod
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout as etcd_rollout
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
@@ -286,6 +286,14 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "the PVC template is changed in place": (_claim_template_in_place, "volumeClaimTemplates are not changed in place"),
     "no member restarts": (_always(rollout, "rollout", None), "the cluster converges, except for .*settings"),
     "PVCs do not grow": (_always(volumes, "expand", None), "the cluster converges, except for .*capacity"),
+    "full volumes grow with a quorum only": (
+        lambda patch: patch.setattr(volumes, "expand_meanwhile", lambda _, planned: planned),
+        "a quorum of intact members recovers|the cluster converges, except for .*space",
+    ),
+    "a rejected spec.pod blocks everything": (
+        _always(planner, "rejected", Plan(Phase.UNSUPPORTED, Reason.REJECTED, "Correct spec.pod.")),
+        "lost members are replaced although spec.pod is rejected",
+    ),
     "objects are overwritten whatever they are by now": (
         lambda patch: patch.setattr(desired, "conditional", lambda wanted, _: wanted),
         "initial-cluster-state `new` only before the first quorum|a pod is removed only after its member",

@@ -55,6 +55,8 @@ def alarmed(planned: Plan, entries: Entries) -> Plan:
     found = worst(entries)
     if found is None or planned.phase is not Phase.RUNNING:
         return planned
+    if planned.reason in (Reason.NO_LEADER, Reason.MISSED):  # the more urgent news
+        return replace(planned, phase=Phase.DEGRADED)
     message = f"{found[1]} {planned.message}"
     requeue = min(planned.requeue, PATIENT)  # no event comes when an alarm ends
     return replace(planned, phase=Phase.DEGRADED, reason=found[0], message=message, requeue=requeue)

@@ -24,8 +24,15 @@ Manifests = tuple[Manifest, ...]
 def member_pods(s: Situation) -> list[str]:
     """The members when no quorum reports them: the ConfigMap has a file for each, and outlives the pods."""
     names = sorted((name.removesuffix(".yaml") for name in s.files), key=lambda name: s.cluster.ordinal(name) or 0)
-    number = s.replicas or len(s.observed.claims)
-    return names or [s.cluster.pod_name(each) for each in range(number)]
+    return names or [s.cluster.pod_name(each) for each in range(s.replicas)] or _with_data(s)
+
+
+def _with_data(s: Situation) -> list[str]:
+    """The pods of this EtcdCluster whose PVCs exist."""
+    own = [claim.name.removeprefix("data-") for claim in s.observed.claims if claim.cluster_uid == s.cluster.uid]
+    return sorted(
+        (name for name in own if s.cluster.ordinal(name) is not None), key=lambda n: s.cluster.ordinal(n) or 0
+    )
 
 
 def started(s: Situation) -> list[str]:
@@ -127,7 +134,7 @@ def objects(s: Situation, replicas: int, files: dict[str, str], *, voters: int) 
     live, spec = s.stateful_set, wanted.stateful_set["spec"]
     if live and "volumeClaimTemplates" in spec:
         spec["volumeClaimTemplates"] = live["spec"].get("volumeClaimTemplates", [])
-    if live and s.target:  # until the upgrade may start, a pod that restarts stays what it was
+    if live and s.keeps_template:
         spec["template"] = live["spec"]["template"]
     return wanted
 
@@ -152,7 +159,7 @@ def _formed(
     template = of_image(s.stateful_set["spec"]["template"]["spec"]["containers"][0]["image"]) if s.stateful_set else ""
     for name in pods:
         pod = s.observed.pod(name)
-        if s.target:
+        if s.keeps_template:
             found = s.files.get(config.file_name(name)) or next(iter(s.files.values()), "")
             kept[name] = config.settings_in(found)
             continue

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from ..etcd.membership import quorum
 from ..plan import PATIENT, SETTLED, SOON, WATCHFUL, Plan
-from . import desired
+from . import desired, volumes
 from .loss import loss
 from .membership import display
 from .plan import Phase, Reason
@@ -38,7 +38,8 @@ def health(s: Situation) -> Plan:
         message = f"All {count(votes)} are healthy." if votes > 1 else "The member is healthy."
         reason = Reason.CHANGE_PENDING if notes else Reason.ALL_HEALTHY
         reason = Reason.UNMANAGED_MEMBER if unmanaged else reason
-        return Plan(Phase.RUNNING, reason, f"{message} {notes}".strip(), requeue=_until_next_look(s, voters))
+        message = " ".join(filter(None, (message, notes, volumes.remark(s))))
+        return Plan(Phase.RUNNING, reason, message, requeue=_until_next_look(s, voters))
     told = f"{len(healthy)} of {count(votes)} are healthy; {needed} are needed."
     unhealthy = [pod for pod in voters if pod not in healthy]
     known = problems(s, unhealthy)
@@ -48,7 +49,8 @@ def health(s: Situation) -> Plan:
         # The end of a log causes no event; but there is no need to look every second for hours.
         reason = Reason.UNMANAGED_MEMBER if unmanaged else Reason.MEMBERS_DOWN
         requeue = SOON if fresh else WATCHFUL
-        return Plan(Phase.DEGRADED, reason, f"{told}{known} {notes}".strip(), requeue=requeue)
+        message = " ".join(filter(None, (f"{told}{known}", _advice(s, unhealthy), notes)))
+        return Plan(Phase.DEGRADED, reason, message, requeue=requeue)
     return _without_quorum(s, voters, unhealthy, told, known)
 
 
@@ -81,7 +83,7 @@ def auth_required(s: Situation) -> Plan:
     """Auth was enabled behind the operator's back: its members may be healthy, but it can't act."""
     ready = [pod.name for pod in s.observed.pods if pod.ready]
     message = (
-        f"etcd's auth is enabled and refuses the operator, so it changes nothing. {len(ready)} of "
+        f"etcd's auth is enabled and refuses the operator, so it changes no member. {len(ready)} of "
         f"{len(s.observed.pods)} pods are ready. Disable auth: etcdctl --user root auth disable. See docs/repair.md."
     )
     return Plan(Phase.AUTH_REQUIRED, Reason.AUTH_REQUIRED, message, requeue=PATIENT)
@@ -137,6 +139,14 @@ def _notes(s: Situation) -> str:
     if s.observed.certificates.problem:
         notes.append(s.observed.certificates.problem)
     return " ".join(notes)
+
+
+def _advice(s: Situation, pods: list[str]) -> str:
+    """What ends the wait for members whose PVCs were deleted while their pods use them."""
+    stuck = [name for name in pods if (claim := s.observed.claim(name)) and claim.deleting and s.observed.pod(name)]
+    if not stuck:
+        return ""
+    return f"The PVC of {', '.join(stuck)} is being deleted. Delete the pod too, and the member is replaced."
 
 
 def _is_lost(s: Situation, name: str) -> bool:

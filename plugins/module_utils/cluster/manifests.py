@@ -104,8 +104,8 @@ def _port(name: str, number: int) -> Manifest:
 
 
 def _disruption_budget(cluster: Cluster, voters: int) -> Manifest:
-    # A single member may be evicted: a budget that never allows it would block every drain.
-    needed = quorum(voters) if voters > 1 else 0
+    # One of two members, and a single one, may be evicted: a budget that never allows it would block every drain.
+    needed = quorum(voters) if voters > 2 else voters - 1
     spec = {"minAvailable": needed, "selector": {"matchLabels": _selector(cluster)}}
     return _object(cluster, "policy/v1", "PodDisruptionBudget", cluster.name, {"spec": spec})
 

@@ -15,7 +15,7 @@ class Phase(BasePhase):
     REPAIRING = "Repairing", "A member that is permanently lost is replaced."
     UPGRADING = "Upgrading", "Members move to another version, one at a time, after a snapshot."
     RESTARTING = "Restarting", "Members restart with new settings, one at a time."
-    EXPANDING = "Expanding", "The members' PVCs grow; no pod restarts."
+    EXPANDING = "Expanding", "The members' PVCs grow."
     DEGRADED = (
         "Degraded",
         "A quorum is healthy, but some members are not, or etcd reports an alarm; the message says which and why.",

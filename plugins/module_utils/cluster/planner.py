@@ -45,6 +45,10 @@ def _plan(s: Situation) -> Plan:
         return hibernation.hold(s)
     if s.cluster.paused:
         return _paused(s)
+    return volumes.expand_meanwhile(s, _serve(s))
+
+
+def _serve(s: Situation) -> Plan:
     if s.observed.memory.cluster_id is None:
         return bootstrap.first_start(s)
     if s.cluster.size == 0:
@@ -61,10 +65,18 @@ def _paused(s: Situation) -> Plan:
 
 
 def rejected(s: Situation, planned: Plan, why: str) -> Plan:
-    """The plan instead, when Kubernetes would refuse its objects: say so and change nothing."""
+    """The plan instead, when Kubernetes would refuse its objects.
+
+    New pods stay as they were then, so that lost members are still replaced.
+    """
     if isinstance(planned.action, ExpandVolumes):
+        if planned.reason is not Reason.EXPANDING_VOLUMES:
+            return volumes.refused_meanwhile(s, planned, why)
         return replace(volumes.refused(s, why), record=planned.record)
     message = f"Kubernetes rejects the pods: {why}. Correct spec.pod."
+    instead = plan(s.unchanged()) if s.stateful_set and not s.rejected else None
+    if instead and (instead.action or instead.phase is not Phase.RUNNING):
+        return replace(instead, message=f"{instead.message} {message}")
     return Plan(Phase.UNSUPPORTED, Reason.REJECTED, message, requeue=WATCHFUL, record=planned.record)
 
 
@@ -108,7 +120,7 @@ def change(s: Situation, members: Membership) -> Plan | None:
     """The next change, or what it waits for; None when nothing is to be changed or nothing can be."""
     if any(slot.lost for slot in members.voters):
         return repair.repair(s, members)
-    pending = upgrade.prepare(s, members) if s.target else None
+    pending = upgrade.prepare(s, members) if s.target and not s.rejected else None
     if members.learners:
         corrected = pending if pending and isinstance(pending.action, UpdateObjects) else None
         return corrected or joining.learner(s, members, members.learners[0])

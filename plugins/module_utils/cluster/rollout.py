@@ -142,7 +142,7 @@ def _waiting(roll: _Rollout) -> Plan | None:
         return Plan(roll.phase, Reason.WAITING_FOR_MEMBER, message, requeue=WATCHFUL)
     return roll.stops(
         f"Rollout stopped, {roll.progress}: {names} did not become healthy after its restart.{problems} Correct the "
-        "spec, or set it back; this member is restarted first then."
+        "spec, or set it back; this member is restarted first then. If its data is damaged, delete its PVC and its pod."
     )
 
 

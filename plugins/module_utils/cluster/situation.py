@@ -9,7 +9,7 @@ from ..etcd.errors import EtcdError
 from ..etcd.versions import of_image
 from ..etcd.view import Answer
 from ..kube.manifest import Manifest
-from . import manifests
+from . import manifests, quota
 from .membership import Membership, membership_of
 from .observation import Observation
 
@@ -21,6 +21,12 @@ class Situation:
     membership: Membership | None  # None when no quorum reports it
     version: str  # that new pods run: spec.version, or the earlier one until an upgrade may start
     target: str = ""  # spec.version while `version` is not that yet
+    rejected: bool = False  # Kubernetes refuses the pods of this spec
+
+    @property
+    def keeps_template(self) -> bool:
+        """Whether a pod that restarts stays what it was: until an upgrade may start, or the spec was corrected."""
+        return bool(self.target) or self.rejected
 
     def answer(self, pod: str) -> Answer | None:
         """What the member in a pod answered, whoever it is; None when it did not."""
@@ -54,6 +60,10 @@ class Situation:
     def in_memory(self) -> bool:
         return self.cluster.storage.type == "Memory"
 
+    def unchanged(self) -> Situation:
+        """The same situation when new pods must be as the former ones."""
+        return replace(self, rejected=True)
+
     def released(self) -> Situation:
         """The same situation when pods may run the target version."""
         return replace(self, version=self.target, target="")
@@ -73,5 +83,6 @@ class Situation:
 
 def situation_of(cluster: Cluster, observed: Observation) -> Situation:
     found = Situation(cluster, observed, membership_of(cluster, observed), cluster.version)
+    found = replace(found, cluster=quota.with_default(cluster, found.files, observed.claims))
     # Before the first quorum a corrected version counts at once.
     return found if observed.memory.cluster_id is None else found.as_rendered()

@@ -21,6 +21,7 @@ def validate(api: Kube, s: Situation, plan: Plan) -> Plan:
                 api.apply(unconditional(manifest), dry_run=True)
         except KubeError as error:
             if error.status in (400, 403, 422):
-                return planner.rejected(s, plan, str(error))
+                instead = planner.rejected(s, plan, str(error))
+                return instead if s.rejected else validate(api, s.unchanged(), instead)
             raise
     return plan

@@ -25,7 +25,8 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import 
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Action, Plan, Ref
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
-CLUSTER = Cluster(name="e", namespace="default", uid="uid-1", generation=1, size=3, version="3.6.16")
+OPTIONS = {"quotaBackendBytes": 448 << 20}  # the default for volumes of 1Gi
+CLUSTER = Cluster(name="e", namespace="default", uid="uid-1", generation=1, size=3, version="3.6.16", options=OPTIONS)
 CLUSTER_ID = 0xABC
 UNMANAGED = Member(0xBAD, "", ("http://other:2380",), (), True)  # a learner that the EtcdCluster did not add
 

@@ -14,7 +14,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation i
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SETTLED
 
-from .builders import CLUSTER, action_of, applied, object_of, planned, running, without_object, without_quorum
+from .builders import CLUSTER, action_of, applied, claim, object_of, planned, running, without_object, without_quorum
 
 ASLEEP = replace(CLUSTER, size=0)
 
@@ -42,6 +42,14 @@ def test_cluster_hibernates_and_wakes_with_its_members() -> None:
 
 def test_cluster_wakes_with_the_members_it_had_whatever_the_new_size() -> None:
     wake = planned(replace(CLUSTER, size=5), _stopped())
+    assert object_of(wake, "StatefulSet")["spec"]["replicas"] == 3
+
+
+def test_members_with_data_wake_without_their_configuration() -> None:
+    """Their PVCs tell who they are, also when those have gaps."""
+    stopped = without_object(_stopped(), "ConfigMap")
+    wake = planned(CLUSTER, replace(stopped, claims=(*stopped.claims[1:], claim(7, "another"))))
+    assert sorted(object_of(wake, "ConfigMap")["data"]) == ["e-1.yaml", "e-2.yaml"]
     assert object_of(wake, "StatefulSet")["spec"]["replicas"] == 3
 
 

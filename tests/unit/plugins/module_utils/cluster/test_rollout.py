@@ -20,6 +20,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Ref
 from .builders import (
     CLUSTER,
     NOW,
+    OPTIONS,
     UNMANAGED,
     action_of,
     answer,
@@ -38,7 +39,7 @@ from .builders import (
     without_answer,
 )
 
-OTHER = replace(CLUSTER, options={"snapshotCount": 5000}, generation=2)
+OTHER = replace(CLUSTER, options={**OPTIONS, "snapshotCount": 5000}, generation=2)
 
 
 def changed(cluster: Cluster, observed: Observation) -> Observation:

@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import planner
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import ExpandVolumes, FormCluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
+    ExpandVolumes,
+    FormCluster,
+    ReplaceMember,
+)
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Observation
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.validation import validate
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube
@@ -15,7 +20,18 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import Ku
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 
 from ...apiserver import ApiServer
-from .builders import CLUSTER, nothing, planned, running, situation
+from .builders import (
+    CLUSTER,
+    action_of,
+    down,
+    kinds_of,
+    nothing,
+    planned,
+    running,
+    situation,
+    with_claim,
+    without_quorum,
+)
 
 NAMESPACE = CLUSTER.namespace
 
@@ -81,3 +97,30 @@ def test_other_errors_of_the_api_server_are_not_hidden(apiserver: ApiServer) -> 
     kube = Kube(lambda: apiserver.settings("a-wrong-token"))
     with pytest.raises(KubeError, match="Unauthorized"):
         _validated(kube, CLUSTER)
+
+
+BAD = replace(CLUSTER, pod={"tolerations": [{"key": "a", "operator": "Unknown"}]})
+
+
+def _observed(kube: Kube, cluster: Cluster, observed: Observation) -> Plan:
+    s = situation(cluster, observed)
+    return validate(kube, s, planner.plan(s))
+
+
+def test_rejected_pod_does_not_keep_a_lost_member_from_being_replaced(kube: Kube) -> None:
+    plan = _observed(kube, BAD, with_claim(down(running(), 2, deleting=True), 2, deleting=True))
+    assert (plan.phase, plan.reason) == (Phase.REPAIRING, Reason.REPLACING_MEMBER)
+    assert action_of(plan, ReplaceMember).pod == "e-2"
+    assert kinds_of(plan) == ["ConfigMap"]
+    assert "Kubernetes rejects the pods" in plan.message
+
+
+def test_rejected_pod_of_a_healthy_cluster_changes_nothing(kube: Kube) -> None:
+    plan = _observed(kube, BAD, running())
+    assert (plan.phase, plan.reason, plan.action) == (Phase.UNSUPPORTED, Reason.REJECTED, None)
+
+
+def test_rejected_pod_does_not_hide_quorum_loss(kube: Kube) -> None:
+    plan = _observed(kube, BAD, without_quorum(running()))
+    assert plan.phase in (Phase.STARTING, Phase.QUORUM_LOST)
+    assert "Correct spec.pod." in plan.message
