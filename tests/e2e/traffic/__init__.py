@@ -1,1 +1,1 @@
-"""Clients that write to a cluster."""
+"""Clients that use a cluster while it is disturbed."""

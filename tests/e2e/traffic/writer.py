@@ -1,10 +1,10 @@
-"""Write numbered keys through a cluster's client Service, and find acknowledged writes that were lost.
+"""Write, read, delete and swap keys through a cluster's client Service, and check the whole history.
 
     python -m tests.e2e.traffic.writer start NAMESPACE CLUSTER    in the background, until …
-    python -m tests.e2e.traffic.writer end NAMESPACE CLUSTER      … here: reads the keys back, fails if one differs
+    python -m tests.e2e.traffic.writer end NAMESPACE CLUSTER      … here: reads all keys back, fails on a violation
 
-A key is written once and never retried, so a failed request may or may not have been applied; an acknowledged one must
-be there, once. The client is etcd3gw, an independent one.
+An operation is never retried, so one that failed may or may not have been executed. `checks/history.py` says what must
+hold. The client is etcd3gw, an independent one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,48 +33,24 @@ from sandbox import command, layout
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for
 
-from . import background
+from ..checks import history
+from . import background, operations
+from .operations import Operation
 
 STREAMS = 3  # concurrent, each with its own connection
-_EVERY = 0.1  # seconds between two writes of a stream
+_EVERY = 0.1  # seconds between two operations of a stream
 _AFTER_FAILURE = 0.02
 _TIMEOUT = 0.5  # short: a client that waits for a dead member does not use the others
-_NEW_CONNECTION = 20  # writes; a Service chooses a member for a connection, not for a request
-_AT_MOST = 1800.0  # seconds; a forgotten writer ends by itself
-
-
-@dataclass(frozen=True)
-class Found:
-    """A key as it was read back."""
-
-    value: str
-    version: int
-    create_revision: int
-    mod_revision: int
+_NEW_CONNECTION = 20  # operations; a Service chooses a member for a connection, not for a request
+_AT_MOST = 4500.0  # seconds; a forgotten writer ends by itself
 
 
 @dataclass(frozen=True)
 class Report:
-    acknowledged: int
+    acknowledged: int  # operations
     failed: int
     longest_gap_s: float  # between two acknowledged writes
     failures: dict[str, int]  # number of failures by message
-
-
-def violations(
-    tried: Collection[int], acknowledged: Collection[int], found: Mapping[int, Found], run: str
-) -> list[str]:
-    """Violations: writes that are lost, changed, applied twice, or were never sent."""
-    lost = sorted(set(acknowledged) - set(found))
-    problems = [f"acknowledged and lost: {number}" for number in lost]
-    for number, each in sorted(found.items()):
-        if number not in tried:
-            problems.append(f"never written: {number}")
-        elif each.value != value(run, number):
-            problems.append(f"not as written: {number} is {each.value!r}")
-        elif each.version != 1 or each.create_revision != each.mod_revision:
-            problems.append(f"written twice: {number} (version {each.version})")
-    return problems
 
 
 def longest_gap(times: Collection[float], ended: float) -> float:
@@ -84,10 +60,6 @@ def longest_gap(times: Collection[float], ended: float) -> float:
 
 def prefix(run: str) -> str:
     return f"/writer/{run}/"
-
-
-def value(run: str, number: int) -> str:
-    return f"write {number} of {run}"
 
 
 def start(namespace: str, cluster: str) -> None:
@@ -101,23 +73,22 @@ def start(namespace: str, cluster: str) -> None:
     (folder / "address").write_text(get("service", f"{cluster}-client")["spec"]["clusterIP"])
     (folder / "name").write_text(f"{cluster}-client.{namespace}.svc")
     background.start("tests.e2e.traffic.writer", folder)
-    wait_for("the first write to be acknowledged", lambda: bool(_lines(folder / "acknowledged")), timeout=30)
+    wait_for("the first write to be acknowledged", lambda: any(each.changed for each in _history(folder)), timeout=30)
 
 
 def end(namespace: str, cluster: str) -> Report:
-    """End the writer and check all that it wrote; SandboxError lists the violations."""
+    """End the writer and check all that it did; SandboxError lists the violations."""
     folder = _folder(namespace, cluster)
     background.end(folder)
-    run = (folder / "run").read_text()
-    acknowledged = {int(number): float(at) for number, at in _lines(folder / "acknowledged")}
-    failed = {int(number): why for number, why in _lines(folder / "failed")}
+    seen, ended = _history(folder), float((folder / "ended").read_text())
+    failed = [each for each in seen if each.failure]
     report = Report(
-        acknowledged=len(acknowledged),
+        acknowledged=len(seen) - len(failed),
         failed=len(failed),
-        longest_gap_s=round(longest_gap(acknowledged.values(), float((folder / "ended").read_text())), 3),
-        failures=dict(Counter(failed.values()).most_common(5)),
+        longest_gap_s=round(longest_gap([each.end for each in seen if each.changed], ended), 3),
+        failures=dict(Counter(each.failure for each in failed).most_common(5)),
     )
-    if problems := violations([*acknowledged, *failed], acknowledged, _read_back(folder, run), run):
+    if problems := history.violations([*seen, *_read_back(folder, seen)]):
         more = f" … and {len(problems) - 10} more" if len(problems) > 10 else ""
         raise SandboxError(f"{'; '.join(problems[:10])}{more}. {report}")
     (folder / "report").write_text(f"{json.dumps(asdict(report))}\n")
@@ -135,28 +106,32 @@ def _folder(namespace: str, cluster: str) -> Path:
     return layout.REPOSITORY / ".build/writer" / f"{namespace}-{cluster}"
 
 
-def _lines(path: Path) -> list[list[str]]:
+def _history(folder: Path) -> list[Operation]:
     try:
-        return [line.split(" ", 1) for line in path.read_text().splitlines()]
+        return [operations.from_line(line) for line in (folder / "history").read_text().splitlines()]
     except FileNotFoundError:
         return []
 
 
-def _read_back(folder: Path, run: str) -> dict[int, Found]:
-    found: dict[int, Found] = {}
+def _read_back(folder: Path, seen: list[Operation]) -> list[Operation]:
+    where = prefix((folder / "run").read_text())
+    found: list[Operation] = []
 
     def read() -> bool:
         try:
-            answer = _client(folder, timeout=30).get_prefix(prefix(run))
+            answer = _ask(_client(folder, timeout=30), "/kv/range", operations.range_over(where))
         except (Etcd3Exception, requests.RequestException):
             return False
-        for text, meta in answer:
-            revisions = (int(meta["version"]), int(meta["create_revision"]), int(meta["mod_revision"]))
-            found[int(meta["key"].decode().removeprefix(prefix(run)))] = Found(text.decode(), *revisions)
+        found.extend(operations.read_back(seen, where, answer, time.monotonic()))
         return True
 
     wait_for("the keys to be read back", read, timeout=60, every=0.5)
     return found
+
+
+def _ask(client: Etcd3Client, path: str, body: operations.Json) -> operations.Json:
+    answer: operations.Json = client.post(client.get_url(path), json=body)
+    return answer
 
 
 class _Named(HTTPAdapter):
@@ -181,27 +156,22 @@ def _client(folder: Path, timeout: float = _TIMEOUT) -> Etcd3Client:
 
 
 class _Journal:
-    """Records each write before the next one of its stream begins."""
+    """Records each operation before the next one of its stream begins."""
 
     def __init__(self, folder: Path) -> None:
         self._lock = threading.Lock()
-        self._acknowledged = (folder / "acknowledged").open("w", buffering=1)
-        self._failed = (folder / "failed").open("w", buffering=1)
+        self._file = (folder / "history").open("w", buffering=1)
 
-    def acknowledged(self, number: int) -> None:
+    def record(self, done: Operation) -> None:
         with self._lock:
-            print(number, time.monotonic(), file=self._acknowledged)
-
-    def failed(self, number: int, why: str) -> None:
-        with self._lock:
-            print(number, why, file=self._failed)
+            print(operations.line(done), file=self._file)
 
 
 def _run(folder: Path) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    journal, numbers, run = _Journal(folder), itertools.count(1), (folder / "run").read_text()
-    streams = [threading.Thread(target=_stream, args=(folder, run, numbers, journal, stop)) for _ in range(STREAMS)]
+    journal, numbers = _Journal(folder), itertools.count(1)
+    streams = [threading.Thread(target=_stream, args=(folder, numbers, journal, stop)) for _ in range(STREAMS)]
     for stream in streams:
         stream.start()
     stop.wait(_AT_MOST)
@@ -211,20 +181,31 @@ def _run(folder: Path) -> None:
         stream.join()
 
 
-def _stream(folder: Path, run: str, numbers: Iterator[int], journal: _Journal, stop: threading.Event) -> None:
+def _stream(folder: Path, numbers: Iterator[int], journal: _Journal, stop: threading.Event) -> None:
+    where = prefix((folder / "run").read_text())
+    known: dict[str, int] = {}  # by key, the revision of its last write as far as this stream knows
     while not stop.is_set():
         client = _client(folder)
         for number in itertools.islice(numbers, _NEW_CONNECTION):
-            try:
-                client.put(f"{prefix(run)}{number}", value(run, number))
-            except (Etcd3Exception, requests.RequestException) as error:
-                journal.failed(number, short_reason(error))
+            done = _execute(client, operations.operation(number, where, known))
+            journal.record(done)
+            if done.failure:
                 stop.wait(_AFTER_FAILURE)
                 break  # another connection
-            journal.acknowledged(number)
+            known[done.key] = operations.last_write(done)
             if stop.wait(_EVERY):
                 break
         client.session.close()
+
+
+def _execute(client: Etcd3Client, asked: Operation) -> Operation:
+    path, body = operations.request(asked)
+    asked = replace(asked, start=time.monotonic())
+    try:
+        answer = _ask(client, path, body)
+    except (Etcd3Exception, requests.RequestException) as error:
+        return replace(asked, end=time.monotonic(), failure=short_reason(error))
+    return operations.answered(replace(asked, end=time.monotonic()), answer)
 
 
 def short_reason(error: Exception) -> str:
