@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from . import cgroups, checks, configs, host, layout, network, parts, pki
@@ -35,6 +36,7 @@ class Record:
     nodes: int
     sysctls: dict[str, str]
     archives: list[str]  # the images that are loaded into a node when it is powered on
+    made: list[str] = field(default_factory=list)  # empty folders of the machine, over which hosts mount their own
 
     def save(self) -> None:
         """At once, because others may be reading it."""
@@ -95,7 +97,9 @@ def _start(count: int) -> None:
     layout.STATE.mkdir(mode=0o755)
     sysctls = _sysctls()
     archives = [str(path) for path in preloaded.archives()]
-    Record(count, sysctls, archives).save()
+    Record(count, sysctls, archives, _made()).save()
+    for path in layout.PRIVATE:
+        path.mkdir(exist_ok=True)
     _write_credentials(count)
     (layout.STATE / "bin").mkdir()
     (layout.STATE / "bin/kubectl").symlink_to(parts.binary("kubernetes", "kubectl"))
@@ -126,6 +130,13 @@ def _sysctls() -> dict[str, str]:
     if other := _other():
         return other.sysctls
     return {name: Path("/proc/sys", name).read_text().strip() for name in KUBELET_SYSCTLS}
+
+
+def _made() -> list[str]:
+    """The folders that did not exist before the first sandbox."""
+    if other := _other():
+        return other.made
+    return [str(path) for path in layout.PRIVATE if not path.exists()]
 
 
 def _other() -> Record | None:
@@ -165,7 +176,7 @@ def load_everywhere(archive: Path) -> None:
     with locked(layout.lock()):
         there = existing()
         archives = [path for path in there.archives if path != str(archive)]
-        Record(there.nodes, there.sysctls, [*archives, str(archive)]).save()
+        replace(there, archives=[*archives, str(archive)]).save()
     running = [node for node in layout.nodes(there.nodes) if host.find(node.name)]
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda node: load(node, [str(archive)]), running))
@@ -313,4 +324,7 @@ def _remove() -> None:
     if there is not None and _other() is None:
         for name, value in there.sysctls.items():
             Path("/proc/sys", name).write_text(value)
+        for path in there.made:
+            with suppress(OSError):  # something else uses it by now
+                Path(path).rmdir()
     shutil.rmtree(layout.STATE)

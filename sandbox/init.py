@@ -16,6 +16,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from . import layout
 from .configs import Program
 
 _RESTART_AFTER = 1.0  # seconds
@@ -59,7 +60,7 @@ def prepare(spec: Spec) -> None:
     for command in (
         ["mount", "--make-rprivate", "/"],
         ["mount", "-t", "proc", "proc", "/proc"],
-        ["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run"],
+        *(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", str(path)] for path in (Path("/run"), *layout.PRIVATE)),
         ["mount", "--make-rshared", "/"],  # mounts of the kubelet must propagate to containers
         ["mount", "--bind", spec.resolv_conf, "/etc/resolv.conf"],
     ):

@@ -69,6 +69,8 @@ def state(number: str = NUMBER) -> Path:
 
 CGROUP = cgroup()
 STATE = state()
+# Where the kubelet and containerd write whatever their configuration says: each host has its own, in memory.
+PRIVATE = (Path("/var/lib/kubelet"), Path("/var/lib/cni"))
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -24,3 +24,14 @@ def test_second_sandbox_remembers_the_settings_from_before_the_first(states: Pat
 
 def test_only_sandbox_reads_the_settings_of_the_machine(states: Path) -> None:
     assert set(cluster._sysctls()) == set(cluster.KUBELET_SYSCTLS)
+
+
+def test_folders_that_the_machine_had_before_are_not_removed(
+    states: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "kubelet").mkdir()
+    monkeypatch.setattr(layout, "PRIVATE", (tmp_path / "kubelet", tmp_path / "cni"))
+    assert cluster._made() == [str(tmp_path / "cni")]
+    (states / "2").mkdir()
+    (states / "2/record.json").write_text(dumps(asdict(Record(3, {}, [], ["/made/by/the/first"]))))
+    assert cluster._made() == ["/made/by/the/first"]
