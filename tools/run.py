@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import urllib3
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import config
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 from kubernetes.client import ApiClient, ApiException, AppsV1Api, CustomObjectsApi
@@ -94,6 +96,7 @@ def environment(own: os._Environ[str] | dict[str, str], packages: str) -> dict[s
         # ansible-operator sets KUBECONFIG for its runs, to its proxy.
         config.KUBECONFIG: kubeconfig,
         "WARM_RUNNER": "off",
+        observe.OPERATOR: f"make run on {socket.gethostname()}",
     }
 
 

@@ -37,6 +37,7 @@ KINDS = (
             "BackedUp": (
                 "An EtcdBackup of this cluster succeeded and still exists. There is no such condition before the first."
             ),
+            "OperatorConflict": "Two operators serve this EtcdCluster. Otherwise there is no such condition.",
         },
         {
             "QuorumHealthy": ("Available: a quorum of the voters is healthy.", ""),
@@ -46,6 +47,10 @@ KINDS = (
             "RolledBack": ("Upgraded: every member runs the version from before the upgrade again.", ""),
             "Succeeded": ("BackedUp: the message names the last successful EtcdBackup.", ""),
             "Deleted": ("BackedUp: the last successful EtcdBackup was deleted.", "Create an EtcdBackup."),
+            "TwoOperators": (
+                "OperatorConflict: two operators take turns. They do no harm, but events and status alternate.",
+                "Remove one of them, or let them watch different namespaces. It ends 15 minutes later.",
+            ),
             "SettingsChanged": ("An event: every member runs with the new settings.", ""),
             "EvenSize": (
                 "An event: spec.size is even, which tolerates no more losses than one less.",

@@ -44,6 +44,16 @@ class Upgrade:
 
 
 @dataclass(frozen=True)
+class Serving:
+    """The operator that serves the cluster."""
+
+    name: str
+    since: datetime
+    before: str = ""  # the operator that served it until then
+    contested: bool = False  # both do
+
+
+@dataclass(frozen=True)
 class Memory:
     cluster_id: str | None = None  # since the first quorum
     phase: str = ""
@@ -53,6 +63,7 @@ class Memory:
     unanswered_since: datetime | None = None  # no member answers
     join: Join | None = None
     upgrade: Upgrade | None = None
+    serving: Serving | None = None
 
 
 def recall(status: Mapping[str, Any]) -> Memory:
@@ -66,6 +77,7 @@ def recall(status: Mapping[str, Any]) -> Memory:
         unanswered_since=_since(status, {"Available": "True"}, only="Unknown"),
         join=_readable(_join, status.get("join")),
         upgrade=_readable(_upgrade, status.get("upgrade")),
+        serving=_readable(_serving, status.get("operator")),
     )
 
 
@@ -77,6 +89,14 @@ def upgrade_record(upgrade: Upgrade | None) -> dict[str, Any]:
 def join_record(join: Join | None) -> dict[str, Any]:
     """The status fields that remember a join; None removes what was remembered."""
     return {"join": _encoded_join(join) if join else None}
+
+
+def serving_record(serving: Serving | None) -> dict[str, Any]:
+    """The status fields that remember who serves the cluster."""
+    if serving is None:
+        return {}
+    stored = {"name": serving.name, "since": time_text(serving.since), "before": serving.before or None}
+    return {"operator": {**stored, "contested": serving.contested or None}}
 
 
 def _encoded_upgrade(upgrade: Upgrade) -> dict[str, Any]:
@@ -112,6 +132,11 @@ def _upgrade(stored: Mapping[str, Any]) -> Upgrade:
         log_ready=bool(stored.get("logReady")),
         completed=datetime.fromisoformat(completed) if completed else None,
     )
+
+
+def _serving(stored: Mapping[str, Any]) -> Serving:
+    since = datetime.fromisoformat(stored["since"])
+    return Serving(stored["name"], since, stored.get("before") or "", bool(stored.get("contested")))
 
 
 def _encoded_join(join: Join) -> dict[str, Any]:

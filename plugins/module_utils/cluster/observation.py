@@ -73,6 +73,7 @@ class Certificates:
 class Observation:
     now: datetime
     memory: Memory = field(default_factory=Memory)
+    operator: str = ""  # the name of this operator, among all that there may be
     objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
     pods: tuple[Pod, ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,6 +24,7 @@ from .memory import Memory, recall
 from .observation import Claim, NodeState, Observation, Pod
 from .situation import Situation, situation_of
 
+OPERATOR = "ETCDOPS_OPERATOR"  # in the environment
 _CLAIM = "PersistentVolumeClaim"
 _HOSTNAME = "kubernetes.io/hostname"
 _TIMEOUT, _DEADLINE = 1.5, 3.0  # seconds for one question to a member, and for all answers
@@ -56,6 +58,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
     observed = Observation(
         now=now,
         memory=memory,
+        operator=os.environ.get(OPERATOR, ""),
         objects={f"{each['kind']}/{each['metadata']['name']}": each for each in others if each["kind"] != "Secret"},
         pods=tuple(_with_reason(kube, cluster, pod_of(pod, nodes, now)) for pod in pods),
         claims=tuple(claim_of(claim, stranded) for claim in claims),

@@ -15,7 +15,9 @@ from ..kube.quantity import rounded
 from ..plan import Plan
 from .alarms import worst
 from .membership import ordinal_of
-from .memory import Upgrade, recall
+from .memory import Upgrade, recall, serving_record
+from .operators import serving
+from .operators import told as operators_told
 from .plan import Phase
 from .situation import Situation
 from .upgrade import outcome
@@ -47,6 +49,7 @@ def status(s: Situation, plan: Plan, before: dict[str, Any]) -> dict[str, Any]:
         "storageVersion": _series([answer.status.storage_version for answer in answers]),
         "members": members,
         "upgrade": before.get("upgrade"),
+        **serving_record(serving(observed)),
         **plan.record,
         "conditions": _conditions(s, plan, voters, before),
     }
@@ -152,6 +155,7 @@ def _conditions(
         ("Degraded", str(degraded), *((str(alarm[0]), alarm[1]) if alarm else (reason, message))),
         *_upgraded(s, plan),
         *_backed_up(before),
+        *_contested(s),
     ]
     return conditions(told, s.cluster.generation, before.get("conditions", []), observed.now)
 
@@ -162,6 +166,11 @@ def _upgraded(s: Situation, plan: Plan) -> list[tuple[str, str, str, str]]:
     if s.target or (upgrade and upgrade.in_progress):
         return [("Upgraded", "False", str(plan.reason), plan.message)]
     return [("Upgraded", "True", *outcome(upgrade))] if upgrade else []
+
+
+def _contested(s: Situation) -> list[tuple[str, str, str, str]]:
+    found = serving(s.observed)
+    return [("OperatorConflict", "True", "TwoOperators", operators_told(found))] if found and found.contested else []
 
 
 def _backed_up(before: dict[str, Any]) -> list[tuple[str, str, str, str]]:

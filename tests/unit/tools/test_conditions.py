@@ -14,7 +14,12 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.backup import plan as
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup import planner as backup_planner
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import plan as cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import status as cluster_status
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Upgrade, upgrade_record
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import (
+    Memory,
+    Serving,
+    Upgrade,
+    upgrade_record,
+)
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Observation
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import situation_of
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.upgrade import outcome
@@ -66,7 +71,9 @@ def test_conditions_of_a_schedule_are_documented() -> None:
 
 
 def test_conditions_of_a_cluster_are_documented() -> None:
-    situation = situation_of(Cluster("example", "ns", "uid", 1, 3, "3.6.16"), Observation(NOW))
+    contested = Memory(serving=Serving("a/one", NOW, before="b/other", contested=True))
+    observed = Observation(NOW, contested, operator="a/one")
+    situation = situation_of(Cluster("example", "ns", "uid", 1, 3, "3.6.16"), observed)
     upgrade = upgrade_record(Upgrade("3.5.35", "3.6.16", NOW, completed=NOW))
     plan = Plan(cluster.Phase.RUNNING, cluster.Reason.ALL_HEALTHY, "", record=upgrade)
     before = {"lastBackup": {"name": "one", "time": "2026-11-16T12:00:00Z", "revision": 7}}
