@@ -7,6 +7,8 @@ NODES ?= 3
 SCENARIO ?=
 INSTALL ?= default
 MEASURE ?=
+MINUTES ?= 10
+SEED ?= 1
 export CLUSTER ?= sandbox
 
 # Outside the checkout, so that a fresh clone uses it too.
@@ -100,6 +102,12 @@ run: setup ## Run the operator on this machine, against the cluster of your KUBE
 bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
 	@tools/deploy
 	@$(PYTHON) -m benchmarks $(MEASURE)
+
+.PHONY: chaos
+chaos: setup ## Inject random faults and edits on the sandbox, and check what a client sees (MINUTES=10 SEED=1)
+	@$(PYTHON) -m sandbox up
+	@IF_CHANGED=yes tools/deploy
+	@$(PYTHON) -m tests.e2e.chaos $(MINUTES) $(SEED)
 
 .PHONY: generate
 generate: setup ## Write the generated pages of docs/

@@ -9,11 +9,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from ansible.module_utils.basic import AnsibleModule
 
 from .kube.client import Kube, connect
-from .kube.errors import KubeError
+from .kube.errors import ChangedError, KubeError
 from .kube.events import Event
 from .kube.manifest import Manifest
 from .kube.reporting import report
-from .plan import Plan, spread, transition
+from .plan import SOON, Plan, spread, transition
 
 # Documented in plugins/doc_fragments/kube.py.
 OPTIONS: dict[str, Any] = {
@@ -78,7 +78,10 @@ def reconcile(kind: Kind[D, S], namespace: str, name: str, *, write: bool) -> tu
     if write:
         kind.notify(api, declared, plan, before)
     after = kind.status(declared, observed, plan, before)
-    changed = report(api, resource, after, kind.events(declared, plan, before), write=write)
+    try:
+        changed = report(api, resource, after, kind.events(declared, plan, before), write=write)
+    except ChangedError:  # what was decided may not be true any more
+        return False, replace(plan, action=None, finalized=False, requeue=SOON)
     return changed, replace(plan, requeue=spread(plan.requeue, declared.uid))
 
 

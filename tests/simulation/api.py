@@ -38,7 +38,7 @@ class Api:
     def get(self, kind: str, _namespace: str | None, name: str) -> Manifest | None:
         model = self.kubernetes
         if kind == CLUSTER:
-            return resource(model.cluster, self.status)
+            return resource(model.cluster, self.status, model.statuses)
         if kind == "StorageClass":
             return {"allowVolumeExpansion": model.expandable}
         if kind == "PersistentVolume":
@@ -117,10 +117,17 @@ class Api:
         self.kubernetes.objects[name] = self.kubernetes.with_uid(manifest)
         self.invariants.after_apply(manifest, self.status, self.restarting)
 
-    def patch_status(self, _kind: str, _namespace: str, _name: str, status: Manifest) -> None:
+    def patch_status(
+        self, kind: str, _namespace: str, name: str, status: Manifest, resource_version: str = ""
+    ) -> Manifest | None:
         self.before_effect(f"status {status['phase']}: {status['message']}")
+        live = self.get(kind, None, name)
+        if live is None or (resource_version and live["metadata"]["resourceVersion"] != resource_version):
+            return None
         merged = self.status | status
         self.kubernetes.status = {key: value for key, value in merged.items() if value is not None}
+        self.kubernetes.statuses += 1
+        return live
 
     def delete(
         self, kind: str, _namespace: str, name: str, same: Mapping[str, str] | None = None, how: str = ""
@@ -152,7 +159,7 @@ class Api:
         self.kubernetes.delete_pod(pod, force=how == "force")
 
 
-def resource(cluster: Cluster, status: Mapping[str, Any]) -> Manifest:
+def resource(cluster: Cluster, status: Mapping[str, Any], statuses: int) -> Manifest:
     """The EtcdCluster as the API server returns it."""
     spec = {
         "size": cluster.size,
@@ -172,7 +179,7 @@ def resource(cluster: Cluster, status: Mapping[str, Any]) -> Manifest:
         "name": cluster.name,
         "uid": cluster.uid,
         "generation": cluster.generation,
-        "resourceVersion": "1",
+        "resourceVersion": f"{cluster.generation}.{statuses}",
     }
     return {
         "apiVersion": "etcdops.dev/v1beta1",

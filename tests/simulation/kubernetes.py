@@ -85,6 +85,7 @@ class Kubernetes:
     nodes: dict[str, Node] = field(default_factory=dict)
     backups: dict[str, Manifest] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)  # of the EtcdCluster
+    statuses: int = 0  # how often it was written
     backups_fail: bool = False
     expandable: bool = True
     floating: bool = False  # volumes can be used on every node
@@ -212,7 +213,6 @@ class Kubernetes:
         if text is None:
             self.crash(pod, 1, "read /etc/etcd/etcd.yaml: is a directory")
             return
-        self.check_config(pod, text)
         if pod.claim and pod.claim.is_full:
             self.crash(pod, 1, NO_SPACE)
             return
@@ -222,6 +222,7 @@ class Kubernetes:
         if isinstance(found, str):
             self.crash(pod, 1, found)
         else:
+            self.check_config(pod, text)
             pod.process = found
 
     def _remove_pod(self, pod: Pod) -> None:

@@ -127,7 +127,20 @@ class Operator:
             how: effects.How = "force" if arguments.get("force") else "orphan" if arguments.get("orphan") else ""
             effects.delete_refs(api, Asked(arguments["kind"], cluster.namespace), arguments["objects"], how)
             return {}
+        if name == "etcdcluster_recreate":
+            return self._recreate(cluster, arguments)
         return self._act(cluster, name, arguments) if name != "etcdcluster_certificates" else {}
+
+    def _recreate(self, cluster: Cluster, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.before_effect("recreate")
+        self._atomic = True
+        try:
+            acting.recreate(cast(Kube, self.api), cluster.namespace, cluster.name, arguments["pods"])
+        except ChangedError as error:
+            return self._refused(str(error))
+        finally:
+            self._atomic = False
+        return {}
 
     def _act(self, cluster: Cluster, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run an acting module: read from the members again, then act on the answers."""

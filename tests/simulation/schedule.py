@@ -36,7 +36,6 @@ _NEEDS_USER = (
     Reason.UPGRADE_BLOCKED,
     Reason.ROLLOUT_STOPPED,
     Reason.CANNOT_RESTART,
-    Reason.REJECTED,
 )
 _TWO_OPERATORS = 0.3  # share of schedules
 _ROUNDS = 150  # within which a cluster must converge after the last fault
@@ -64,6 +63,7 @@ class World:
         cluster = Cluster(
             "e", "default", "uid-1", 1, size, version, storage=storage, tls=TlsSpec("Disabled"), options=options
         )
+        cluster = replace(cluster, upgrade=UpgradeSpec(allow_downgrade=random.random() < 0.4))
         nodes = {f"node-{number}": Node() for number in range(4)}
         kubernetes = Kubernetes(random, Etcd(random), cluster, nodes=nodes, floating=random.random() < 0.3)
         invariants = Invariants(kubernetes)
@@ -215,13 +215,13 @@ class World:
         assert last
         if "Delete the pod too" in last.message:
             return self._delete_stopped_pods(with_claims=True)
+        if "Correct spec.pod." in last.message:
+            return self._correct_pod(last.reason)
         if last.reason not in _NEEDS_USER and "ImagePull" not in last.message:
             return False
         if last.reason is Reason.CANNOT_RESTART or "in memory" in last.message:
             self._change(size=3)
             return True
-        if last.reason is Reason.REJECTED:
-            return self._correct_pod()
         running = [process.version for process in self.kubernetes.etcd.connected]
         if last.reason is Reason.UPGRADE_BLOCKED:
             possible = len(set(running)) == 1 and not refusal(running, self.cluster.version)
@@ -237,10 +237,12 @@ class World:
             self._change(version=max(running, key=parse_version, default="3.6.16"))
         return True
 
-    def _correct_pod(self) -> bool:
+    def _correct_pod(self, reason: object) -> bool:
         etcd = self.kubernetes.etcd
         down = [member.name for member in etcd.voters if not etcd.process(member.id)] if etcd.has_quorum else []
-        self.invariants.check(not down, "lost members are replaced although spec.pod is rejected", down)
+        self.invariants.check(
+            not down or reason is not Reason.REJECTED, "lost members are replaced although spec.pod is rejected", down
+        )
         self._change(pod={})
         return True
 

@@ -111,6 +111,16 @@ def vacate(
     return deleted + delete_refs(live.api, Asked("Pod", namespace), pods, "force", dry_run=dry_run)
 
 
+def recreate(
+    api: Kube, namespace: str, name: str, pods: Sequence[Mapping[str, str]], *, dry_run: bool = False
+) -> list[str]:
+    """Delete pods that were made from an earlier spec, all at once; ChangedError when the cluster has formed by now."""
+    resource = api.get("EtcdCluster", namespace, name)
+    if resource is None or resource.get("status", {}).get("clusterID"):
+        raise ChangedError(409, f"EtcdCluster {name} has formed in the meantime, or is gone")
+    return delete_refs(api, Asked("Pod", namespace), pods, dry_run=dry_run)
+
+
 def _require_vacant(live: Live, pods: Collection[str]) -> None:
     """EtcdError when one of these pods has a member that has started, for example one that another operator added."""
     for pod in pods:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..plan import PATIENT, Plan
-from .plan import Phase, Reason
+from .plan import ELECTION, Phase, Reason
 from .situation import Situation
 
 _REASONS = {"NOSPACE": Reason.NO_SPACE, "CORRUPT": Reason.CORRUPT}  # by urgency, the last one first
@@ -55,7 +55,7 @@ def alarmed(planned: Plan, entries: Entries) -> Plan:
     found = worst(entries)
     if found is None or planned.phase is not Phase.RUNNING:
         return planned
-    if planned.reason in (Reason.NO_LEADER, Reason.MISSED):  # the more urgent news
+    if planned.reason in ELECTION:  # the more urgent news
         return replace(planned, phase=Phase.DEGRADED)
     message = f"{found[1]} {planned.message}"
     requeue = min(planned.requeue, PATIENT)  # no event comes when an alarm ends

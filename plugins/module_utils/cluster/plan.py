@@ -235,3 +235,7 @@ class Reason(BaseReason):
         "The StorageClass does not allow expansion, or Kubernetes refused it. The PVCs stay as they are.",
         "Set allowVolumeExpansion on the StorageClass, or move the data to a new EtcdCluster.",
     )
+
+
+# A look that fell into an election: less than a quorum is healthy, and the phase stays for a moment.
+ELECTION = (Reason.NO_LEADER, Reason.MISSED)

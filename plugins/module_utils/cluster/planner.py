@@ -23,7 +23,7 @@ from .actions import (
 from .health import auth_required, health
 from .membership import Membership
 from .memory import join_record
-from .plan import Phase, Reason
+from .plan import ELECTION, Phase, Reason
 from .situation import Situation
 from .upgrade_snapshot import expired
 
@@ -75,7 +75,7 @@ def rejected(s: Situation, planned: Plan, why: str) -> Plan:
         return replace(volumes.refused(s, why), record=planned.record)
     message = f"Kubernetes rejects the pods: {why}. Correct spec.pod."
     instead = plan(s.unchanged()) if s.stateful_set and not s.rejected else None
-    if instead and (instead.action or instead.phase is not Phase.RUNNING):
+    if instead and (instead.action or instead.phase is not Phase.RUNNING or instead.reason in ELECTION):
         return replace(instead, message=f"{instead.message} {message}")
     return Plan(Phase.UNSUPPORTED, Reason.REJECTED, message, requeue=WATCHFUL, record=planned.record)
 
@@ -122,7 +122,8 @@ def change(s: Situation, members: Membership) -> Plan | None:
         return repair.repair(s, members)
     pending = upgrade.prepare(s, members) if s.target and not s.rejected else None
     if members.learners:
-        corrected = pending if pending and isinstance(pending.action, UpdateObjects) else None
+        # A learner may never start with the version that was set back.
+        corrected = pending if pending and isinstance(pending.action, (CancelDowngrade, UpdateObjects)) else None
         return corrected or joining.learner(s, members, members.learners[0])
     moving = scaling.resize(s, members) if scaling.is_short(s, members) else None
     if moving is None and alarms.is_corrupt(s):

@@ -8,19 +8,43 @@ from typing import Any
 
 from .client import Kube
 from .conditions import differs
-from .errors import KubeError
+from .errors import ChangedError, KubeError
 from .events import Event, event_manifest
 from .manifest import Manifest
 
+_TRIES = 5
+
 
 def report(api: Kube, resource: Manifest, status: dict[str, Any], events: Sequence[Event], *, write: bool) -> bool:
-    """Create the events and write the status, if it changed; True when there was anything to write."""
-    meta = resource["metadata"]
+    """Create the events and write the status, if it changed; True when there was anything to write.
+
+    ChangedError when the object is not the one any more that the status was decided on.
+    """
     changed = differs(status, resource.get("status", {}))
     # Events first: after a crash in between, an event is repeated rather than lost.
     for event in events if write else []:
         with suppress(KubeError):  # a namespace that is being deleted accepts no events
             api.create(event_manifest(resource, event))
     if changed and write:
-        api.patch_status(resource["kind"], meta["namespace"], meta["name"], status)
+        _write(api, resource, status)
     return changed or bool(events)
+
+
+def _write(api: Kube, resource: Manifest, status: dict[str, Any]) -> None:
+    """Write the status, unless another operator wrote it or a person edited the spec since the object was read."""
+    kind, meta = resource["kind"], resource["metadata"]
+    version = meta["resourceVersion"]
+    for _ in range(_TRIES):
+        if api.patch_status(kind, meta["namespace"], meta["name"], status, version):
+            return
+        now = api.get(kind, meta["namespace"], meta["name"])
+        if now is None:  # deleted in the meantime
+            return
+        version = now["metadata"]["resourceVersion"]
+        if _decided_on(now) != _decided_on(resource):
+            break  # anything else, such as an annotation, is no reason to stop
+    raise ChangedError(409, f"{kind} {meta['name']} was changed in the meantime, so it is looked at again first")
+
+
+def _decided_on(resource: Manifest) -> tuple[Any, ...]:
+    return resource["metadata"]["uid"], resource["metadata"].get("generation"), resource.get("status", {})

@@ -40,7 +40,8 @@ def lost(uid: str, names: list[str]) -> None:
 
 def uncertain(uid: str, names: list[str]) -> None:
     """Record members that may come back with new or old IDs."""
-    save(uid, replace(load(uid), uncertain=tuple(names)))
+    before = load(uid)
+    save(uid, replace(before, uncertain=tuple({*before.uncertain, *names})))
 
 
 def _path(uid: str) -> Path:

@@ -29,10 +29,10 @@ from .observed import Etcd, Observed, api, ask_etcd, observe
 TIMEOUT = 150.0
 
 
-def wait(namespace: str, name: str) -> str:
+def wait(namespace: str, name: str, timeout: float = TIMEOUT) -> str:
     """Wait, and save the members as the baseline of the next check; returns a summary."""
     kube, started = api(), time.monotonic()
-    while time.monotonic() - started < TIMEOUT:
+    while time.monotonic() - started < timeout:
         try:
             seen = _observe(kube, namespace, name)
             uid = seen.resource["metadata"]["uid"]
@@ -44,7 +44,7 @@ def wait(namespace: str, name: str) -> str:
                 baseline.save(uid, _baseline(seen.etcd))
                 return f"converged after {time.monotonic() - started:.1f} s: {_summary(seen, seen.etcd)}"
         time.sleep(0.2)
-    raise SandboxError(f"{name} has not converged after {TIMEOUT:.0f} s: {'; '.join(problems)}")
+    raise SandboxError(f"{name} has not converged after {timeout:.0f} s: {'; '.join(problems)}")
 
 
 def _baseline(etcd: Etcd) -> Baseline:

@@ -27,7 +27,7 @@ _WHERE = ("--namespace=etcdops-system",)
 
 def crash(namespace: str, name: str, reason: str) -> None:
     """Wait for the reason in the status, and kill the operator."""
-    pod, container = _operator()
+    pod, container = operator()
     first = first_process(container)
     kube, end = api(), time.monotonic() + _TIMEOUT
     while True:
@@ -49,7 +49,7 @@ def release() -> None:
     sandbox.kubectl("delete", "lease", *_WHERE, "etcdops", "--ignore-not-found")
 
 
-def _operator() -> tuple[str, str]:
+def operator() -> tuple[str, str]:
     """The operator's pod and container, once it runs."""
     end = time.monotonic() + _TIMEOUT
     while time.monotonic() < end:

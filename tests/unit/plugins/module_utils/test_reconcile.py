@@ -12,7 +12,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import Bac
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup.plan import Observation, Phase, Reason, StartJob
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup.planner import status
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Kube
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import SOON, Plan
 from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import Kind, reconcile, run
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.plan import Reason as ScheduleReason
 
@@ -87,6 +87,33 @@ def test_status_and_event_are_written_once(script: Script, namespace: Namespace)
         ("observe", (NAME, None)),
         ("observe", (NAME, "Running")),
     ]
+
+
+@pytest.mark.parametrize("what", ["object", "status"])
+def test_status_that_was_decided_on_another_state_is_not_written(
+    script: Script, namespace: Namespace, what: str
+) -> None:
+    """A person makes another object, or another operator writes the status, while this one decides."""
+
+    def meanwhile(*_: Any) -> None:
+        if what == "object":
+            namespace.kube.delete("EtcdBackup", namespace.name, NAME)
+            namespace.resource("EtcdBackup", NAME, SPEC)
+        else:
+            namespace.kube.patch_status("EtcdBackup", namespace.name, NAME, {"phase": "Succeeded"})
+
+    script.plan = replace(RUNNING, action=StartJob(()))
+    changed, plan = reconcile(replace(script.kind, notify=meanwhile), namespace.name, NAME, write=True)
+    assert (changed, plan.action, plan.requeue) == (False, None, SOON)
+    assert namespace.get("EtcdBackup", NAME).get("status", {}).get("phase") != "Running"
+
+
+def test_status_is_written_although_an_annotation_was_set_meanwhile(script: Script, namespace: Namespace) -> None:
+    def meanwhile(*_: Any) -> None:
+        namespace.kube.annotate("EtcdBackup", namespace.name, NAME, {"example.com/a": "b"})
+
+    assert reconcile(replace(script.kind, notify=meanwhile), namespace.name, NAME, write=True)[0]
+    assert namespace.get("EtcdBackup", NAME)["status"]["phase"] == "Running"
 
 
 def test_check_mode_reports_the_change_and_writes_nothing(script: Script, namespace: Namespace) -> None:

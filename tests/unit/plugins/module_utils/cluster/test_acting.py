@@ -11,12 +11,13 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.acting import change_member
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.restart import Restart, restart_member
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import ChangedError, KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.modules import etcdcluster_member
 
 from ...apiserver import ApiServer
 from ...etcds import eventually
+from ...objects import Namespace
 from ...running import succeed
 from .live import Live
 
@@ -222,3 +223,17 @@ def test_refusal_is_a_result_of_the_module_and_no_failure(
         return [] if result["refused"] else [result]
 
     assert eventually(again)[0]["changed"] is False
+
+
+def test_pods_of_an_earlier_spec_are_recreated_only_before_the_cluster_has_formed(namespace: Namespace) -> None:
+    namespace.cluster("e")
+    pod = namespace.pod("e-0", {"app": "etcd"})
+    ref = {key: pod["metadata"][key] for key in ("name", "uid")}
+    namespace.kube.patch_status("EtcdCluster", namespace.name, "e", {"clusterID": "abc"})
+    with pytest.raises(ChangedError, match="e has formed"):
+        acting.recreate(namespace.kube, namespace.name, "e", [ref])
+    with pytest.raises(ChangedError, match="or is gone"):
+        acting.recreate(namespace.kube, namespace.name, "absent", [ref])
+    namespace.kube.patch_status("EtcdCluster", namespace.name, "e", {"clusterID": None})
+    assert acting.recreate(namespace.kube, namespace.name, "e", [{**ref, "uid": "another"}]) == []
+    assert acting.recreate(namespace.kube, namespace.name, "e", [ref]) == ["e-0"]

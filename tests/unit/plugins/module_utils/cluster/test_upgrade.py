@@ -40,6 +40,7 @@ from .builders import (
     running,
     running_version,
     situation,
+    unstarted,
     upgraded,
     with_versions,
     without_quorum,
@@ -132,6 +133,14 @@ def test_downgrade_that_is_taken_back_is_cancelled_first() -> None:
     assert (plan.reason, plan.action) == (Reason.CANCELLING_DOWNGRADE, CancelDowngrade())
     cancelled = with_versions(observed, ["3.6.16", "3.6.16", "3.5.35"], "3.5", storage="3.5.0")
     assert image_version(planned(CLUSTER, cancelled)) == "3.6.16"
+
+
+def test_downgrade_that_is_taken_back_is_cancelled_also_while_a_learner_cannot_start() -> None:
+    """Its image may not exist: a member in memory is replaced by a learner with the new version."""
+    observed = released("3.5.35", Upgrade("3.6.16", "3.5.35", NOW))
+    observed = with_versions(observed, ["3.6.16", "3.6.16", "3.5.35"], "3.5", downgrade="3.5.0", storage="3.5.0")
+    observed = listing(observed, member(0), member(1), unstarted(2, 9))
+    assert planned(CLUSTER, observed).reason is Reason.CANCELLING_DOWNGRADE
 
 
 # -- back, and the end

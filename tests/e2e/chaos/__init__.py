@@ -1,0 +1,1 @@
+"""Random faults and edits on a real cluster, under the history checker."""
