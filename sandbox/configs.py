@@ -257,6 +257,7 @@ def cluster_objects(host: Host) -> dict[str, Any]:
         "items": [
             storage_class("standard", expandable=True, default=True),
             storage_class("standard-fixed", expandable=False),
+            storage_class("floating", expandable=False, floats=True),
             {
                 "apiVersion": "v1",
                 "kind": "Service",
@@ -276,15 +277,17 @@ def cluster_objects(host: Host) -> dict[str, Any]:
 
 
 PROVISIONER = "sandbox.etcdops.dev/local"
+FLOATING = "floating"  # a parameter of its StorageClasses: the volumes can be used on every node
 
 
-def storage_class(name: str, *, expandable: bool, default: bool = False) -> dict[str, Any]:
+def storage_class(name: str, *, expandable: bool, default: bool = False, floats: bool = False) -> dict[str, Any]:
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": name, "annotations": annotations},
         "provisioner": PROVISIONER,
+        "parameters": {FLOATING: str(floats).lower()},
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "WaitForFirstConsumer",
         "allowVolumeExpansion": expandable,

@@ -1,6 +1,8 @@
 """Storage of the sandbox: `local` PersistentVolumes on the node that the scheduler chose.
 
 Unlike hostPath, local volumes get the pod's fsGroup, tie a PVC to its node as real disks do, and can be expanded.
+A floating volume can be used on every node, as disks in a cloud or of a storage network can: all nodes of the sandbox
+see the same folders.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 from kubernetes import client, config, watch
 from kubernetes.utils.quantity import parse_quantity
 
-from . import layout
+from . import configs, layout
 from .configs import PROVISIONER
 
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -24,6 +26,15 @@ _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 def volume_path(node: str, volume: str) -> Path:
     return layout.STATE / "hosts" / node / "volumes" / volume
+
+
+def floating_path(volume: str) -> Path:
+    return layout.STATE / "volumes" / volume
+
+
+def folder_of(volume: dict[str, Any]) -> Path:
+    spec = volume["spec"]
+    return Path((spec.get("local") or spec["hostPath"])["path"])
 
 
 def wants_volume(claim: dict[str, Any], classes: dict[str, dict[str, Any]]) -> bool:
@@ -36,8 +47,9 @@ def wants_volume(claim: dict[str, Any], classes: dict[str, dict[str, Any]]) -> b
 def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str, Any]:
     """The PersistentVolume for a PVC."""
     meta = claim["metadata"]
-    node = meta["annotations"][_SELECTED_NODE]
     name = f"pvc-{meta['uid']}"
+    floats = (storage_class.get("parameters") or {}).get(configs.FLOATING) == "true"
+    place = {"hostPath": {"path": str(floating_path(name))}} if floats else _on_node(claim, name)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -48,7 +60,7 @@ def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str
             "volumeMode": "Filesystem",
             "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
             "storageClassName": storage_class["metadata"]["name"],
-            "local": {"path": str(volume_path(node, name))},
+            **place,
             "claimRef": {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
@@ -56,18 +68,16 @@ def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str
                 "name": meta["name"],
                 "uid": meta["uid"],
             },
-            "nodeAffinity": {
-                "required": {
-                    "nodeSelectorTerms": [
-                        {
-                            "matchExpressions": [
-                                {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
-                            ]
-                        }
-                    ]
-                }
-            },
         },
+    }
+
+
+def _on_node(claim: dict[str, Any], name: str) -> dict[str, Any]:
+    node = claim["metadata"]["annotations"][_SELECTED_NODE]
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+    return {
+        "local": {"path": str(volume_path(node, name))},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
     }
 
 
@@ -129,7 +139,7 @@ class Provisioner:
 
     def make(self, claim: dict[str, Any], storage_class: dict[str, Any]) -> None:
         volume = volume_for(claim, storage_class)
-        path = Path(volume["spec"]["local"]["path"])
+        path = folder_of(volume)
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o777)
         try:
@@ -153,9 +163,9 @@ class Provisioner:
     def see_volume(self, volume: dict[str, Any]) -> None:
         if not is_released(volume):
             return
-        shutil.rmtree(volume["spec"]["local"]["path"], ignore_errors=True)
+        shutil.rmtree(folder_of(volume), ignore_errors=True)
         self.api.delete_persistent_volume(volume["metadata"]["name"])
-        print(f"deleted {volume['spec']['local']['path']}", flush=True)
+        print(f"deleted {folder_of(volume)}", flush=True)
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def lose(namespace: str, name: str, what: str, who: str) -> dict[str, Any]:
     names = [victim.name for victim in victims]
     if what == "tail":
         baseline.uncertain(seen.resource["metadata"]["uid"], names)
-    elif what not in _KEEPS_DATA or not seen.is_persistent:
+    elif not _keeps_data(seen, what):
         baseline.lost(seen.resource["metadata"]["uid"], names)
     if what in _NODE:
         faults.ACTIONS[_NODE[what]](victims[0].node)
@@ -61,6 +61,12 @@ def lose(namespace: str, name: str, what: str, who: str) -> dict[str, Any]:
     log = _log(namespace, victims[0]) if what == "data" else ""
     wait_for("Kubernetes to observe it", lambda: _is_observed(namespace, name, what, victims), timeout=60, every=0.05)
     return {"lost": names, "log": log}
+
+
+def _keeps_data(seen: Observed, what: str) -> bool:
+    """A pod keeps its data unless it is in memory; and a volume that floats outlives the node that it was used on."""
+    floats = what == "gone" and seen.resource["spec"].get("storage", {}).get("className") == "floating"
+    return floats or (what in _KEEPS_DATA and seen.is_persistent)
 
 
 def leader(namespace: str, seen: Observed) -> Pod:

@@ -45,6 +45,12 @@ def test_a_volume_lies_on_the_chosen_node_and_is_reserved_for_its_claim() -> Non
     assert term["matchExpressions"][0]["values"] == ["node-2"]
 
 
+def test_a_floating_volume_lies_on_no_node() -> None:
+    volume = provisioner.volume_for(_claim(), configs.storage_class("floating", expandable=False, floats=True))
+    assert "nodeAffinity" not in volume["spec"]
+    assert provisioner.folder_of(volume) == provisioner.floating_path("pvc-u-1")
+
+
 @pytest.mark.parametrize(("asked", "wanted"), [("1Gi", None), ("1024Mi", None), ("2Gi", "2Gi"), ("512Mi", None)])
 def test_a_volume_only_grows(asked: str, wanted: str | None) -> None:
     volume = provisioner.volume_for(_claim(), CLASSES["standard"])
