@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import manifest as backup_manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import FormCluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import owner
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Upgrade, upgrade_record
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import NodeState, Pod
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observe import claim_of, observe, pod_of
@@ -203,7 +205,12 @@ def test_members_are_asked_with_the_certificate_of_the_operator(
         assert (without.membership, dict(without.observed.view.answers)) == (None, {})
         assert "e-operator-tls" in without.observed.certificates.missing
         meta = {"namespace": secure.namespace, "name": "e-operator-tls"}
-        secure.kube.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}
+        secure.kube.create(secret)
+        foreign = _observed(secure).observed
+        assert (list(map(str, foreign.foreign)), foreign.view.answered) == (["Secret e-operator-tls"], False)
+        assert "e-operator-tls" not in foreign.certificates.missing
+        secure.kube.apply({**secret, "metadata": {**meta, "ownerReferences": [owner(secure.cluster)]}})
         s = _observed(secure)
         assert s.healthy("e-0")
         assert s.observed.view.quorum
@@ -217,10 +224,8 @@ def _encoded(path: Path) -> str:
 
 def test_snapshots_are_read_only_while_they_matter(one_live: Live) -> None:
     def backup(name: str) -> None:
-        meta = {"namespace": one_live.namespace, "name": name}
         spec = {"cluster": "e", "destination": {"newClaim": {}}}
-        made = {"apiVersion": "etcdops.dev/v1beta1", "kind": "EtcdBackup", "metadata": meta, "spec": spec}
-        assert one_live.kube.create(made)
+        assert one_live.kube.create(backup_manifest(one_live.namespace, name, "EtcdCluster/e", spec))
 
     def found(cluster: Any, upgrade: Upgrade | None = None) -> set[str]:
         return set(observe(one_live.kube, cluster, upgrade_record(upgrade)).observed.objects)

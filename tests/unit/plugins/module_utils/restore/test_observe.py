@@ -196,7 +196,8 @@ def test_snapshot_of_the_current_data_is_observed_by_its_backup(namespace: Names
     namespace.claim("disk")
     restore = _restore(namespace)
     spec = {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
-    namespace.resource("EtcdBackup", backup_name(restore), spec, {"phase": "Running"})
+    requested = {"etcdops.dev/requested-by": "EtcdRestore/back"}
+    namespace.resource("EtcdBackup", backup_name(restore), spec, {"phase": "Running"}, annotations=requested)
     assert observe(namespace.kube, restore, {}).backup == {"phase": "Running"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import Retention, Schedule, runs_after
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import spread
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Ref, spread
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.plan import (
     Made,
     Observation,
@@ -50,10 +50,10 @@ class World:
                     self.made[name] = now
         return spread(planned.requeue, self.schedule.uid)
 
-    def _delete(self, names: tuple[str, ...]) -> None:
-        for name in names:
-            self.deleted.append(name)
-            del self.made[name]
+    def _delete(self, refs: tuple[Ref, ...]) -> None:
+        for ref in refs:
+            self.deleted.append(ref.name)
+            del self.made[ref.name]
 
     def _seen(self, name: str, begun: datetime, now: datetime) -> Made:
         due = datetime.strptime(name.removeprefix("hourly-"), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
@@ -150,7 +150,7 @@ def test_run_that_ends_while_suspended_is_pruned_soon() -> None:
     waiting = plan(suspended, Observation(due[1], tuple(running)), {})
     assert (waiting.action, waiting.requeue) == (None, 5)
     done = (running[0], replace(running[1], phase="Succeeded"))
-    assert plan(suspended, Observation(due[1], done), {}).action == PruneBackups(("hourly-20261116-110000",))
+    assert plan(suspended, Observation(due[1], done), {}).action == PruneBackups((Ref("hourly-20261116-110000", ""),))
 
 
 def test_failed_run_is_reported_with_its_reason() -> None:
