@@ -22,7 +22,7 @@ def first_start(s: Situation) -> Plan:
     healthy = [pod for pod in pods if s.healthy(pod)]
     claims = [s.observed.claim(pod) for pod in pods]
     own = all(claim is None or claim.cluster_uid == s.cluster.uid for claim in claims)
-    may_seal = own and not ownership.obstacle(s)
+    may_seal = own and not s.observed.foreign_name("ConfigMap", s.cluster.config_map)
     if s.membership and may_seal and len(healthy) >= quorum(size):
         return _formed(s.as_rendered(), s.membership, f"{len(healthy)} of {count(size)} are healthy")
     if s.observed.view.needs_auth:  # restored data brings its users

@@ -14,6 +14,8 @@ from ..api.cluster import Cluster
 from ..kube.manifest import Manifest
 from ..kube.ownership import is_left_over, is_owned
 from ..plan import PATIENT, WATCHFUL, Plan
+from . import desired
+from .actions import SealConfiguration
 from .health import auth_required, health
 from .manifests import owner
 from .observation import Claim, Foreign
@@ -88,7 +90,9 @@ def blocked(s: Situation) -> Plan | None:
         return auth_required(s)
     if s.cluster.size == 0 and not s.observed.pods:
         return Plan(Phase.HIBERNATED, Reason.HIBERNATED, "No member runs; the data is kept.", requeue=WATCHFUL)
-    return health(s)
+    # Members that have started are sealed at any rate.
+    files = desired.changed((desired.for_members(s, s.membership).config_map,), s) if s.membership else ()
+    return replace(health(s), action=SealConfiguration(files)) if files else health(s)
 
 
 def reported(s: Situation, planned: Plan) -> Plan:
