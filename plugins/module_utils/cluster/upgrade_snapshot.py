@@ -109,8 +109,10 @@ def _named(s: Situation, upgrade: Upgrade) -> Upgrade:
     if not s.cluster.upgrade.snapshot:
         return replace(upgrade, snapshot="")
     unique = hashlib.sha256(f"{s.cluster.uid} {upgrade.started.isoformat()}".encode()).hexdigest()[:5]
-    suffix = f"-before-{s.target.replace('.', '-')}-{unique}"
-    return replace(upgrade, snapshot=f"{s.cluster.name[: _LONGEST_NAME - len(suffix)].rstrip('-')}{suffix}")
+    name = f"{s.cluster.name}-before-{s.target.replace('.', '-')}-{unique}"
+    # Never with a part of the name: that of another cluster may begin with the same part.
+    name = name if len(name) <= _LONGEST_NAME else f"{s.cluster.name}-before-{unique}"
+    return replace(upgrade, snapshot=name)
 
 
 def _take_another(s: Situation, upgrade: Upgrade) -> Plan:
