@@ -245,3 +245,19 @@ def test_skipped_run_is_recorded_and_reported() -> None:
     assert (planned.reason, planned.action) == (Reason.RUN_SKIPPED, None)
     assert planned.record["lastScheduleTime"] == "2026-11-16T13:00:00Z"
     assert planned.reason.warning
+
+
+def test_run_waits_while_another_backup_has_its_name() -> None:
+    """Nothing is replaced for a run that can't start."""
+    due = CREATED.replace(hour=11, minute=0)
+    running = (Made("hourly-20261116-100000", due - timedelta(hours=1), "Running", uid="1"),)
+    replacing = replace(HOURLY, concurrency="Replace")
+    waiting = plan(replacing, Observation(due, running, foreign=True), {})
+    assert (waiting.reason, waiting.action) == (Reason.FOREIGN_OBJECT, None)
+    assert "EtcdBackup hourly-20261116-110000" in waiting.message
+    assert "lastScheduleTime" not in waiting.record
+    started = plan(replacing, Observation(due, running), {})
+    assert isinstance(started.action, StartBackup)
+    assert started.action.replaced == (Ref("hourly-20261116-100000", "1"),)
+    following = plan(replacing, Observation(due + timedelta(hours=1), running), {})  # its own name is free
+    assert isinstance(following.action, StartBackup)
