@@ -11,7 +11,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import acting
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.acting import change_member
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.restart import Restart, restart_member
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import ChangedError, KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.modules import etcdcluster_member
 
@@ -70,6 +70,20 @@ def test_missing_credentials_are_an_error(three_live: Live) -> None:
     with (
         pytest.raises(KubeError, match="Secret secure-operator-tls is gone"),
         acting.reach(three_live.kube, three_live.namespace, "secure"),
+    ):
+        pass
+
+
+def test_secret_of_something_else_is_not_used_as_credentials(three_live: Live) -> None:
+    secure = three_live.resource
+    secure = {**secure, "metadata": {"namespace": three_live.namespace, "name": "foreign"}}
+    secure.pop("status", None)
+    three_live.kube.apply(secure | {"spec": secure["spec"] | {"tls": {"mode": "Managed"}}})
+    meta = {"namespace": three_live.namespace, "name": "foreign-operator-tls"}
+    three_live.kube.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
+    with (
+        pytest.raises(ChangedError, match="Secret foreign-operator-tls belongs to something else"),
+        acting.reach(three_live.kube, three_live.namespace, "foreign"),
     ):
         pass
 
