@@ -51,7 +51,7 @@ def run_due(schedule: Schedule, now: datetime, before: dict[str, Any]) -> str:
     """The name of the EtcdBackup of the run that is to be started now; "" for none."""
     try:
         ready = _ready(schedule, _due(schedule, now, _since(schedule, now, before)), now)
-    except (ScheduleError, StopIteration, RuntimeError):
+    except ScheduleError:
         return ""
     return schedule.tick(ready[-1]) if ready else ""
 
