@@ -9,7 +9,9 @@ module: etcdcluster_certificates
 short_description: Issue the certificates of an EtcdCluster that are missing or due
 description:
   - Makes the authorities and certificates of an EtcdCluster with managed TLS, each in a Secret, and renews those that
-    come near their end. An authority that is there is never replaced.
+    come near their end. An authority that is there is never replaced. One with the name that an earlier version of the
+    operator gave it is copied.
+  - A Secret that was not made for this EtcdCluster is neither used nor changed.
   - Nothing of the keys is returned or logged.
 author: The etcdops authors
 extends_documentation_fragment:
@@ -30,16 +32,24 @@ issued:
   type: list
   elements: str
   returned: always
+refused:
+  description: Why not all of them were written; empty when they were.
+  type: str
+  returned: always
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Literal
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.api import cluster as spec
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import authorities, pki
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import certificates as secrets
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import pki
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client as kube
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.effects import apply_object
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import ChangedError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest, based_on
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.ownership import is_owned
 
 
 def main() -> None:
@@ -49,9 +59,11 @@ def main() -> None:
     )
     try:
         issued = _issue(module.params["namespace"], module.params["name"], write=not module.check_mode)
+    except ChangedError as error:
+        module.exit_json(changed=False, issued=[], refused=str(error))
     except (kube.KubeError, ValueError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=bool(issued), issued=issued)
+    module.exit_json(changed=bool(issued), issued=issued, refused="")
 
 
 def _issue(namespace: str, name: str, *, write: bool) -> list[str]:
@@ -61,23 +73,42 @@ def _issue(namespace: str, name: str, *, write: bool) -> list[str]:
         return []
     cluster = spec.parse(resource)
     now, domain = datetime.now(UTC), secrets.cluster_domain()
+    if cluster.tls.mode != "Managed":
+        return []
     names = secrets.secret_names(cluster)
     answers = api.read([kube.Asked("Secret", namespace, each) for each in names])
-    found = {each: next(iter(answer), None) for each, answer in zip(names, answers, strict=True)}
-    state = secrets.check(cluster, found, now, domain)
+    there = {each: answer[0] for each, answer in zip(names, answers, strict=True) if answer}
+    own = {each: secret for each, secret in there.items() if is_owned(secret, cluster.uid)}
+    foreign = there.keys() - own.keys()
+    state = secrets.check(cluster, own, now, domain, foreign)
     wanted = [*state.missing, *state.due]
-    if not write or cluster.tls.mode != "Managed":
+    if not write:
         return wanted
-    authorities: tuple[Literal["client", "peer"], ...] = ("client", "peer")
-    for which in authorities:
-        own = secrets.authority_name(cluster, which)
-        if found[own] is None:  # create, not apply: an authority is never replaced
-            found[own] = api.create(pki.authority_secret(cluster, which, now)) or api.get("Secret", namespace, own)
+    for which in secrets.AUTHORITIES:
+        authority = secrets.authority_name(cluster, which)
+        if authority in wanted:
+            own[authority] = _authority(api, cluster, which, own, now)
     for role in secrets.ROLES:
-        authority = found[secrets.authority_name(cluster, secrets.authority_of(role))]
-        if cluster.secret(role) in wanted and authority is not None:
-            api.apply(pki.leaf_secret(cluster, role, authority, domain, now))
+        leaf, authority = cluster.secret(role), secrets.authority_name(cluster, secrets.authority_of(role))
+        if leaf in wanted:
+            made = pki.leaf_secret(cluster, role, own[authority], domain, now)
+            apply_object(api, based_on(made, own.get(leaf)), own.get(leaf))
     return wanted
+
+
+def _authority(
+    api: kube.Kube, cluster: spec.Cluster, which: secrets.Authority, own: Mapping[str, Manifest], now: datetime
+) -> Manifest:
+    """Copy the authority that has an earlier name, or make one. Created, not applied: it is never replaced."""
+    former = api.get("Secret", cluster.namespace, authorities.former_name(cluster, which))
+    leafs = [own.get(cluster.secret(role)) for role in secrets.ROLES if secrets.authority_of(role) == which]
+    made = authorities.inherited(cluster, which, former, leafs) or pki.authority_secret(cluster, which, now)
+    if created := api.create(made):
+        return created
+    found = api.get("Secret", cluster.namespace, made["metadata"]["name"])
+    if found is None or not is_owned(found, cluster.uid):
+        raise ChangedError(409, f"Secret {made['metadata']['name']} was created by someone else in the meantime")
+    return found
 
 
 if __name__ == "__main__":

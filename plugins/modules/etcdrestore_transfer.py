@@ -35,6 +35,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import pa
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import pki
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import connect
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.ownership import is_owned
 from ansible_collections.etcdops.etcd.plugins.module_utils.reconcile import OPTIONS
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.jobs import owner, transfer_name
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import transfer
@@ -57,7 +58,10 @@ def _create(namespace: str, name: str, *, write: bool) -> tuple[bool, str]:
         return False, ""
     restore = parse(resource)
     secret = transfer_name(restore)
-    if api.get("Secret", namespace, secret) is not None:
+    found = api.get("Secret", namespace, secret)
+    if found is not None and not is_owned(found, restore.uid):
+        raise KubeError(409, f"Secret {secret} belongs to something else, so it is not used")
+    if found is not None:
         return False, secret
     if write:
         meta = {"namespace": namespace, "name": secret, "ownerReferences": [owner(restore)]}

@@ -48,7 +48,7 @@ class Api:
         if kind == "EtcdBackup":
             return {**model.backups[name]} if name in model.backups else None
         return model.objects.get(f"{kind}/{name}") or next(
-            (each for each in self._listed(kind) if each["metadata"]["name"] == name), None
+            (each for each in self._all(kind) if each["metadata"]["name"] == name), None
         )
 
     def list(self, kind: str, _namespace: str | None, selector: str) -> Manifests:
@@ -64,6 +64,10 @@ class Api:
             yield self._listed(each.kind) if not each.name else [found] if found else []
 
     def _listed(self, kind: str) -> Manifests:
+        """Those with the labels of the cluster, as all pods have them."""
+        return [each for each in self._all(kind) if kind == "Pod" or "labels" in each["metadata"]]
+
+    def _all(self, kind: str) -> Manifests:
         if kind == "Pod":
             return [pod_manifest(pod) for pod in self.kubernetes.pods.values()]
         if kind == "PersistentVolumeClaim":
@@ -241,7 +245,7 @@ def claim_manifest(claim: Claim) -> Manifest:
             "namespace": "default",
             "name": claim.name,
             "uid": claim.uid,
-            "labels": {UID_LABEL: claim.cluster_uid},
+            **({"labels": {UID_LABEL: claim.cluster_uid}} if claim.cluster_uid else {}),
             "annotations": {"volume.kubernetes.io/selected-node": claim.node} if claim.node else {},
             **({"deletionTimestamp": ""} if claim.deleting else {}),
         },

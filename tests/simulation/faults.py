@@ -19,6 +19,7 @@ class Faults:
     random: Random
     kubernetes: Kubernetes
     say: Callable[[str], None]
+    others: bool = False  # other programs use the same names
     unmanaged: int = 0  # members added by _add_unmanaged_member
 
     def inject(self) -> None:
@@ -33,6 +34,8 @@ class Faults:
             (1, self._fill_volumes),
             (1, self._toggle_expansion),
         ]
+        if self.others:
+            faults.append((3, self._toggle_foreign_object))
         if pods:
             pod = self.random.choice(pods)
             several = self.random.sample(pods, self.random.randint(min(2, len(pods)), len(pods)))
@@ -59,6 +62,7 @@ class Faults:
         self.kubernetes.etcd.alarms.clear()
         self.kubernetes.etcd.auth = ""
         self.kubernetes.nodes |= {f"spare-{number}": Node() for number in range(2)}
+        self._delete_foreign_objects()
         for name in [name for name, claim in self.kubernetes.claims.items() if self._is_foreign(claim)]:
             self.say(f"user deletes the foreign PVC {name}")
             self.kubernetes.claims[name].deleting = True
@@ -244,7 +248,36 @@ class Faults:
         if cluster.storage.type == "Persistent" and name not in self.kubernetes.claims and name not in pods:
             self.say(f"foreign PVC created: {name}")
             data = Data(0xDEF, 0xDEF000 + self.random.getrandbits(12), 5)
-            self.kubernetes.claims[name] = Claim(name, "uid-of-another", Volume(data), uid="foreign-claim")
+            owner = "" if self.others else "uid-of-another"  # of another program, or of an earlier cluster
+            self.kubernetes.claims[name] = Claim(name, owner, Volume(data), uid="foreign-claim")
+
+    def _delete_foreign_objects(self) -> bool:
+        found = [key for key, manifest in self.kubernetes.objects.items() if self.kubernetes.is_foreign(manifest)]
+        for key in found:
+            self.say(f"user deletes the foreign {key}")
+            del self.kubernetes.objects[key]
+        return bool(found)
+
+    def _toggle_foreign_object(self) -> None:
+        """Another program takes the name of an object, after a user has deleted that; or a user deletes it again."""
+        cluster = self.kubernetes.cluster
+        if self._delete_foreign_objects():
+            return
+        kind, name = self.random.choice(
+            [
+                ("Service", cluster.client_service),
+                ("ConfigMap", cluster.config_map),
+                ("PodDisruptionBudget", cluster.name),
+                ("StatefulSet", cluster.name),
+            ]
+        )
+        if f"{kind}/{name}" in self.kubernetes.objects and self._is_forming:
+            return
+        self.say(f"foreign object created: {kind}/{name}")
+        self.kubernetes.objects.pop(f"{kind}/{name}", None)
+        meta = {"namespace": cluster.namespace, "name": name}
+        foreign = {"kind": kind, "metadata": meta, "spec": {"replicas": 1}, "data": {"theirs": "new"}}
+        self.kubernetes.objects[f"{kind}/{name}"] = self.kubernetes.with_uid(foreign)
 
     def _is_foreign(self, claim: Claim) -> bool:
         return claim.cluster_uid != self.kubernetes.cluster.uid

@@ -113,7 +113,7 @@ class Invariants:
     def _check_membership_change(self, cluster: Cluster, plan: Plan) -> None:
         action, etcd = plan.action, self.etcd
         removed = action.member_id if isinstance(action, ReplaceMember | RemoveMember) else ""
-        joins = isinstance(action, AddLearner | ReplaceMember)
+        joins = action.pod if isinstance(action, AddLearner | ReplaceMember) else ""
         removed_id = int(removed, 16) if removed else 0
         unhealthy = [m for m in etcd.voters if not (process := etcd.process(m.id)) or not etcd.is_healthy(process)]
         learners = [m for m in etcd.members.values() if m.is_learner and m.id != removed_id]
@@ -122,6 +122,7 @@ class Invariants:
                 not [m for m in unhealthy if m.id != removed_id], "no member joins while a voter is down", unhealthy
             )
         if joins:
+            self.check(self._is_owned(f"data-{joins}"), "no member joins with the PVC of something else", action)
             self.check(not learners, "one learner at a time", learners)
         if removed_id and removed_id in {member.id for member in etcd.voters}:
             down = {member.id for member in unhealthy}
@@ -175,6 +176,7 @@ class Invariants:
 
     def before_apply(self, cluster: Cluster, manifest: Manifest, status: Mapping[str, Any]) -> None:
         """Check an object before it is applied."""
+        self.check(not self.kubernetes.is_foreign(manifest), "a foreign object is never changed", manifest["metadata"])
         before = self.kubernetes.objects.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
         if manifest["kind"] != "StatefulSet" or before is None:
             return

@@ -122,7 +122,7 @@ class Kubernetes:
     def _controller(self) -> list[Callable[[], None]]:
         """The StatefulSet controller: create missing pods, delete those above `replicas`."""
         stateful_set = self.objects.get(f"StatefulSet/{self.cluster.name}")
-        if stateful_set is None:
+        if stateful_set is None or self.is_foreign(stateful_set):
             return []
         replicas = stateful_set["spec"]["replicas"]
         wanted = [self.cluster.pod_name(number) for number in range(replicas)]
@@ -241,6 +241,11 @@ class Kubernetes:
             raise ViolationError(
                 f"a configuration file matches the version that reads it: {pod.name} has {pod.version}\n{text}"
             )
+
+    def is_foreign(self, manifest: Manifest) -> bool:
+        """Whether an object of this kind and name exists and belongs to something else."""
+        live = self.objects.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
+        return live is not None and not live["metadata"].get("ownerReferences")
 
     def with_uid(self, manifest: Manifest) -> Manifest:
         """The applied object with its current UID, or a new one, and a new resourceVersion."""

@@ -67,7 +67,8 @@ class World:
         nodes = {f"node-{number}": Node() for number in range(4)}
         kubernetes = Kubernetes(random, Etcd(random), cluster, nodes=nodes, floating=random.random() < 0.3)
         invariants = Invariants(kubernetes)
-        world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say))
+        others = seed % 8 == 0
+        world = cls(random, cluster, kubernetes, invariants, Faults(random, kubernetes, invariants.say, others))
         world.specs.append(cluster)
         world.operator = Operator(kubernetes, invariants, world._before_effect)
         if random.random() < _TWO_OPERATORS:
@@ -239,7 +240,9 @@ class World:
 
     def _correct_pod(self, reason: object) -> bool:
         etcd = self.kubernetes.etcd
-        down = [member.name for member in etcd.voters if not etcd.process(member.id)] if etcd.has_quorum else []
+        # Without a StatefulSet, it is not known how the pods were.
+        known = etcd.has_quorum and f"StatefulSet/{self.cluster.name}" in self.kubernetes.objects
+        down = [member.name for member in etcd.voters if not etcd.process(member.id)] if known else []
         self.invariants.check(
             not down or reason is not Reason.REJECTED, "lost members are replaced although spec.pod is rejected", down
         )

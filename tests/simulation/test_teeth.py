@@ -20,6 +20,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     manifests,
     membership,
     observe,
+    ownership,
     planner,
     repair,
     restart,
@@ -35,6 +36,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation i
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout as etcd_rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import effects
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Ref
 
@@ -153,6 +155,11 @@ def _adopts_foreign_claims(patch: Patch) -> None:
     patch.setattr(observe, "claim_of", claim)
 
 
+def _takes_foreign_objects_over(patch: Patch) -> None:
+    patch.setattr(ownership, "foreign_among", lambda *_: ())
+    patch.setattr(effects, "is_of_same_owner", lambda *_: True)
+
+
 def _planning(change: Callable[[Situation, Plan], Plan]) -> Callable[[Patch], None]:
     return lambda patch: patch.setattr(planner, "plan", lambda s: change(s, _PLAN(s)))
 
@@ -241,6 +248,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "every volume counts as tied to its node": (_ties_volumes, "only a lost member is replaced"),
     "a PVC that a pod still uses counts as lost": (_treats_used_claim_as_lost, "only a lost member is replaced"),
     "a foreign PVC is adopted": (_adopts_foreign_claims, "a PVC of another cluster is never"),
+    "foreign objects are taken over": (_takes_foreign_objects_over, "a foreign object is never changed"),
     "deletions without quorum": (
         _planning(_deletes_without_quorum),
         "no deletion or membership change without quorum|a voter's pod",

@@ -21,6 +21,10 @@ def cleanup_name(backup: Backup) -> str:
     return f"{backup.name}-cleanup"
 
 
+def owner(backup: Backup) -> Manifest:
+    return owner_reference("EtcdBackup", backup.name, backup.uid)
+
+
 def _labels(backup: Backup) -> dict[str, str]:
     # Not etcdops.dev/cluster: that label selects members.
     return {BACKUP_LABEL: backup.name}
@@ -66,7 +70,7 @@ def snapshot_job(backup: Backup, cluster: Cluster, observed: Observation, member
     order = jobs.Order(
         namespace=backup.namespace,
         name=job_name(backup),
-        owner=owner_reference("EtcdBackup", backup.name, backup.uid),
+        owner=owner(backup),
         containers=(save, check),
         volumes=needs.volumes,
         deadline=int(backup.deadline.total_seconds()),
@@ -85,7 +89,7 @@ def cleanup_job(backup: Backup, observed: Observation) -> Manifest:
     order = jobs.Order(
         namespace=backup.namespace,
         name=cleanup_name(backup),
-        owner=owner_reference("EtcdBackup", backup.name, backup.uid),
+        owner=owner(backup),
         containers=(work,),
         volumes=needs.volumes,
         deadline=_CLEANUP_DEADLINE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +12,8 @@ from ..kube import jobs
 from ..kube.client import Kube
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
-from .jobs import cleanup_name, job_name
+from ..plan import Ref
+from .jobs import cleanup_name, job_name, owner
 from .plan import Observation
 from .planner import outcome
 
@@ -21,19 +21,24 @@ from .planner import outcome
 def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observation:
     now = datetime.now(UTC)
     pods = api.list("Pod", backup.namespace, f"{BACKUP_LABEL}={backup.name}")
-    job, cleanup = (_job(api, backup, name, pods, now) for name in (job_name(backup), cleanup_name(backup)))
+    made = {name: api.get("Job", backup.namespace, name) for name in (job_name(backup), cleanup_name(backup))}
+    foreign = frozenset(f"Job {name}" for name, each in made.items() if jobs.is_foreign(each, owner(backup)))
+    job, cleanup = (jobs.observe(each, jobs.own_pods(n, pods), owner(backup), now) for n, each in made.items())
     if outcome(status) and not backup.deleting:
         return Observation(now, job=job, cleanup=cleanup)
     resource = api.get("EtcdCluster", backup.namespace, backup.cluster)
     cluster = api_cluster.parse(resource) if resource else None
     starting = job is None and cluster is not None
+    claim = _own_claim(api, backup)
     return Observation(
         now=now,
         image=own_image(api),
         cluster=cluster,
         cluster_status=(resource or {}).get("status", {}),
         nodes=_nodes(api, cluster) if starting and cluster else {},
-        claim_uid=_claim_uid(api, backup),
+        claim_uid=_made_for(claim) if claim else None,
+        claim=Ref(claim["metadata"]["name"], claim["metadata"]["uid"]) if claim else None,
+        foreign=foreign,
         shared=_shared(api, backup),
         job=job,
         check_log=api.log(backup.namespace, job.pod, "check") if job and job.complete and job.pod else None,
@@ -50,10 +55,6 @@ def missing(api: Kube, namespace: str, destination: Destination, encryption_secr
     mounted = [("PersistentVolumeClaim", name) for name in claims] + [("Secret", name) for name in secrets if name]
     absent = [f"{kind} {name}" for kind, name in mounted if api.get(kind, namespace, name) is None]
     return f"{' and '.join(absent)} does not exist in this namespace" if absent else ""
-
-
-def _job(api: Kube, backup: Backup, name: str, pods: Sequence[Manifest], now: datetime) -> jobs.Job | None:
-    return jobs.observe(api.get("Job", backup.namespace, name), jobs.own_pods(name, pods), backup.uid, now)
 
 
 def own_image(api: Kube) -> str:
@@ -76,10 +77,12 @@ def _nodes(api: Kube, cluster: api_cluster.Cluster) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
 
-def _claim_uid(api: Kube, backup: Backup) -> str | None:
+def _own_claim(api: Kube, backup: Backup) -> Manifest | None:
     claim = api.get("PersistentVolumeClaim", backup.namespace, backup.own_claim) if backup.own_claim else None
-    if claim is None or "deletionTimestamp" in claim["metadata"]:
-        return None
+    return None if claim is None or "deletionTimestamp" in claim["metadata"] else claim
+
+
+def _made_for(claim: Manifest) -> str:
     return str(claim["metadata"].get("labels", {}).get(BACKUP_UID, ""))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..api.cluster import Cluster
 from ..kube import jobs
 from ..kube.manifest import Manifest
-from ..plan import WARNING, Action
+from ..plan import WARNING, Action, Ref
 from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
@@ -28,6 +28,12 @@ class Reason(BaseReason):
         "WaitingForObjects",
         "A Secret or PVC named in the spec does not exist.",
         "Create it within two minutes.",
+    )
+    FOREIGN_OBJECT = (
+        "ForeignObject",
+        "An object has a name that this EtcdBackup needs, and was not made for it. It is left alone.",
+        "Delete the object that the message names, within two minutes if the backup has not started yet.",
+        WARNING,
     )
     WAITING_FOR_CLUSTER = "WaitingForCluster", "No member of the EtcdCluster is healthy.", "See the EtcdCluster."
     STARTED = "Started", "The Job that takes the snapshot is created.", ""
@@ -70,8 +76,8 @@ class StartJob(Action):
 class CleanUp(Action):
     """Delete Jobs that have reported, and the PVC of this snapshot alone."""
 
-    jobs: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
+    jobs: tuple[Ref, ...] = ()
+    claims: tuple[Ref, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,8 @@ class Observation:
     cluster_status: dict[str, Any] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)  # of the members' pods
     claim_uid: str | None = None  # the EtcdBackup that its own PVC was made for; None when there is no such PVC
+    claim: Ref | None = None  # that PVC
+    foreign: frozenset[str] = frozenset()  # objects that have a name it needs, as "Kind name"
     shared: bool = False  # another EtcdBackup is kept on that PVC too
     job: jobs.Job | None = None
     check_log: str | None = None  # what etcdutl printed; None when the log is not available now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from ..kube import jobs
 from ..kube.conditions import conditions, sentence, time_text
 from ..kube.manifest import Manifest
 from ..kube.quantity import rounded
-from ..plan import SOON, Plan
+from ..plan import SOON, WATCHFUL, Plan, Ref
 from . import workers
 from .jobs import cleanup_job, cleanup_name, job_name, own_claim, snapshot_job
 from .plan import CleanUp, Observation, Phase, Reason, StartJob
@@ -47,6 +47,24 @@ def last_good(besides: Backup, resources: Sequence[Manifest]) -> dict[str, Any] 
 
 def plan(backup: Backup, observed: Observation, before: dict[str, Any]) -> Plan:
     """The next step; `before` is the status so far."""
+    planned = _plan(backup, observed, before)
+    taken = [name for name in map(_name, planned.action.creates if planned.action else ()) if name in observed.foreign]
+    if not taken:
+        return planned
+    skip = f" To keep what is at {backup.location}, set the annotation {SKIP_CLEANUP}=true." if backup.deleting else ""
+    message = f"{_foreign(taken)} Delete it.{skip}"
+    return replace(planned, reason=Reason.FOREIGN_OBJECT, message=message, action=None, requeue=WATCHFUL)
+
+
+def _name(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
+def _foreign(names: Sequence[str]) -> str:
+    return f"{', '.join(names)}: not made for this EtcdBackup, so it is neither used nor deleted."
+
+
+def _plan(backup: Backup, observed: Observation, before: dict[str, Any]) -> Plan:
     ended = outcome(before)
     if backup.deleting:
         return _delete(backup, observed, before, ended)
@@ -67,10 +85,8 @@ def _start(backup: Backup, observed: Observation, before: dict[str, Any]) -> Pla
     cluster = observed.cluster
     if cluster is None:
         return _failed(f"there is no EtcdCluster {backup.cluster} in this namespace")
-    if observed.claim_uid not in (None, backup.uid):
-        return _failed(f"PVC {backup.own_claim} exists and was not made for this EtcdBackup")
     members = healthy_members(observed.cluster_status)
-    if observed.missing or not members:
+    if observed.missing or _taken(backup, observed) or not members:
         return _wait(backup, observed, before)
     message = f"Taking a snapshot of {backup.cluster} from {members[0]}."
     wanted = [own_claim(backup, cluster)] if backup.own_claim else []
@@ -81,6 +97,9 @@ def _start(backup: Backup, observed: Observation, before: dict[str, Any]) -> Pla
 def _wait(backup: Backup, observed: Observation, before: dict[str, Any]) -> Plan:
     """Wait two minutes at most for what may exist in a moment."""
     too_late = observed.now - _first_look(before, observed.now) > jobs.STARTING
+    if taken := _taken(backup, observed):
+        message = f"{_foreign(taken)} Delete it."
+        return _failed(message) if too_late else Plan(Phase.PENDING, Reason.FOREIGN_OBJECT, message)
     if observed.missing:
         message = f"Waiting for it: {observed.missing}."
         return _failed(observed.missing) if too_late else Plan(Phase.PENDING, Reason.WAITING_FOR_OBJECTS, message)
@@ -89,6 +108,13 @@ def _wait(backup: Backup, observed: Observation, before: dict[str, Any]) -> Plan
         return _failed(f"no member of EtcdCluster {backup.cluster} is healthy; it is {state}")
     message = f"Waiting for a healthy member of EtcdCluster {backup.cluster}."
     return Plan(Phase.PENDING, Reason.WAITING_FOR_CLUSTER, message)
+
+
+def _taken(backup: Backup, observed: Observation) -> list[str]:
+    """Objects that have a name that it needs to start, and belong to something else."""
+    claim = observed.claim_uid not in (None, backup.uid)
+    job = f"Job {job_name(backup)}"
+    return ([job] if job in observed.foreign else []) + ([f"PVC {backup.own_claim}"] if claim else [])
 
 
 def _first_look(before: dict[str, Any], now: datetime) -> datetime:
@@ -172,10 +198,10 @@ def _clean(backup: Backup, observed: Observation, why: str) -> Plan:
 def _remove(backup: Backup, observed: Observation, going: Plan) -> Plan | None:
     """The next action to remove what is at the destination; None when it is gone."""
     if observed.job and not observed.job.finished:  # it must not write any more
-        return replace(going, action=CleanUp(jobs=(job_name(backup),)))
+        return replace(going, action=CleanUp(jobs=_refs({job_name(backup): observed.job})))
     if backup.own_claim and not observed.shared:
-        gone = observed.claim_uid != backup.uid
-        return None if gone else replace(going, action=CleanUp(claims=(backup.own_claim,)))
+        own = observed.claim if observed.claim_uid == backup.uid else None
+        return None if own is None else replace(going, action=CleanUp(claims=(own,)))
     if observed.cleanup is None:
         return replace(going, action=StartJob((cleanup_job(backup, observed),)))
     return None if observed.cleanup.complete else replace(going, requeue=jobs.patience(observed.cleanup, observed.now))
@@ -187,8 +213,12 @@ def _failed(why: str) -> Plan:
 
 def _clean_up(backup: Backup, observed: Observation, done: Plan) -> Plan:
     """Finished: the Jobs have reported all they know."""
-    left = [name for name, job in ((job_name(backup), observed.job), (cleanup_name(backup), observed.cleanup)) if job]
-    return replace(done, action=CleanUp(jobs=tuple(left)), requeue=SOON) if left else done
+    left = {job_name(backup): observed.job, cleanup_name(backup): observed.cleanup}
+    return replace(done, action=CleanUp(jobs=_refs(left)), requeue=SOON) if any(left.values()) else done
+
+
+def _refs(found: Mapping[str, jobs.Job | None]) -> tuple[Ref, ...]:
+    return tuple(Ref(name, job.uid) for name, job in found.items() if job)
 
 
 def _delete(backup: Backup, observed: Observation, before: dict[str, Any], ended: Phase | None) -> Plan:
@@ -208,7 +238,7 @@ def _delete(backup: Backup, observed: Observation, before: dict[str, Any], ended
             f"{backup.location} can't be deleted: {why}. It is tried again. To delete this EtcdBackup and keep its "
             f"data, set the annotation {SKIP_CLEANUP}=true."
         )
-        again = CleanUp(jobs=(cleanup_name(backup),))
+        again = CleanUp(jobs=_refs({cleanup_name(backup): observed.cleanup}))
         return Plan(Phase.DELETING, Reason.CANNOT_DELETE, message, again, requeue=30)
     return removing
 

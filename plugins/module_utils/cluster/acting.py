@@ -23,6 +23,7 @@ from ..kube.client import Asked, Kube, connect
 from ..kube.effects import delete_refs
 from ..kube.errors import ChangedError, KubeError
 from ..kube.manifest import Manifest
+from ..kube.ownership import is_owned
 from . import members
 
 # Documented in plugins/doc_fragments/kube.py.
@@ -80,6 +81,8 @@ def _credentials(api: Kube, cluster: Cluster) -> Manifest | None:
     secret = api.get("Secret", cluster.namespace, name)
     if secret is None:
         raise KubeError(404, f"Secret {name} is gone.")
+    if cluster.tls.mode == "Managed" and not is_owned(secret, cluster.uid):
+        raise ChangedError(409, f"Secret {name} belongs to something else, so it is not used.")
     return secret
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..etcd.membership import quorum
 from ..etcd.versions import parse
 from ..plan import PATIENT, SETTLED, WATCHFUL, Plan
-from . import config, desired
+from . import config, desired, ownership
 from .actions import FormCluster, SealConfiguration
 from .health import auth_required, count, problems
 from .membership import Membership
@@ -22,7 +22,8 @@ def first_start(s: Situation) -> Plan:
     healthy = [pod for pod in pods if s.healthy(pod)]
     claims = [s.observed.claim(pod) for pod in pods]
     own = all(claim is None or claim.cluster_uid == s.cluster.uid for claim in claims)
-    if s.membership and own and len(healthy) >= quorum(size):
+    may_seal = own and not s.observed.foreign_name("ConfigMap", s.cluster.config_map)
+    if s.membership and may_seal and len(healthy) >= quorum(size):
         return _formed(s.as_rendered(), s.membership, f"{len(healthy)} of {count(size)} are healthy")
     if s.observed.view.needs_auth:  # restored data brings its users
         return auth_required(s)
@@ -90,6 +91,8 @@ def _upgrade(s: Situation, members: Membership) -> Upgrade | None:
 
 def _refusal(s: Situation) -> Plan | None:
     """Why the cluster can't be started at all."""
+    if refused := ownership.refuse_start(s):
+        return refused
     foreign = sorted(claim.name for claim in s.observed.claims if claim.cluster_uid != s.cluster.uid)
     if foreign:
         return _unsupported(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -19,17 +19,20 @@ from .observation import Certificates
 
 RENEW_AT = "etcdops.dev/renew-at"
 NAMES = "etcdops.dev/names"
+SHARED_WITH = "etcdops.dev/shared-with"  # on a CA: whose it was when it was copied
 _FIELDS = ("ca.crt", "tls.crt", "tls.key")
 Role = Literal["server", "peer", "client", "operator"]
 ROLES: tuple[Role, ...] = ("server", "peer", "client", "operator")
+Authority = Literal["client", "peer"]
+AUTHORITIES: tuple[Authority, ...] = ("client", "peer")
 
 
-def authority_of(role: Role) -> Literal["client", "peer"]:
+def authority_of(role: Role) -> Authority:
     return "peer" if role == "peer" else "client"
 
 
-def authority_name(cluster: Cluster, which: Literal["client", "peer"]) -> str:
-    return f"{cluster.name}-peer-ca" if which == "peer" else f"{cluster.name}-ca"
+def authority_name(cluster: Cluster, which: Authority) -> str:
+    return f"{cluster.name}-ca-{which}"
 
 
 def secret_names(cluster: Cluster) -> list[str]:
@@ -39,7 +42,7 @@ def secret_names(cluster: Cluster) -> list[str]:
         return []
     if cluster.tls.mode == "Provided":
         return list(leafs)
-    return [authority_name(cluster, "client"), authority_name(cluster, "peer"), *leafs]
+    return [*(authority_name(cluster, which) for which in AUTHORITIES), *leafs]
 
 
 def server_names(cluster: Cluster, role: Role, domain: str) -> tuple[str, ...]:
@@ -78,24 +81,40 @@ def cluster_domain(resolv_conf: Path = Path("/etc/resolv.conf")) -> str:
 
 
 def check(
-    cluster: Cluster, found: Mapping[str, Manifest | None], now: datetime, domain: str | None = None
+    cluster: Cluster,
+    found: Mapping[str, Manifest | None],
+    now: datetime,
+    domain: str | None = None,
+    foreign: Collection[str] = (),
 ) -> Certificates:
-    """What is missing, due for renewal, or can't be used."""
+    """What is missing, due for renewal, or can't be used. Nothing is issued in the place of what is foreign."""
     if cluster.tls.mode == "Disabled":
         return Certificates()
     if cluster.tls.mode == "Provided":
         return Certificates(problem=" ".join(filter(None, (_problem(name, found[name]) for name in found))))
     domain = domain or cluster_domain()
-    missing = tuple(name for name in secret_names(cluster) if found.get(name) is None)
+    ours = [role for role in ROLES if not foreign_to(cluster, role, foreign)]
+    names = [*(authority_name(cluster, which) for which in AUTHORITIES), *(cluster.secret(role) for role in ours)]
+    missing = tuple(name for name in names if name not in foreign and found.get(name) is None)
     due = tuple(
         cluster.secret(role)
-        for role in ROLES
+        for role in ours
         if (secret := found.get(cluster.secret(role))) is not None
         and _is_due(
             secret, found.get(authority_name(cluster, authority_of(role))), server_names(cluster, role, domain), now
         )
     )
-    return Certificates(missing, due)
+    shared = [_noted(found.get(authority_name(cluster, which)), SHARED_WITH) for which in AUTHORITIES]
+    return Certificates(missing, due, shared=tuple(dict.fromkeys(filter(None, shared))))
+
+
+def foreign_to(cluster: Cluster, role: Role, foreign: Collection[str]) -> bool:
+    """Whether a certificate can't be issued, because its Secret or that of its CA is foreign."""
+    return not {cluster.secret(role), authority_name(cluster, authority_of(role))}.isdisjoint(foreign)
+
+
+def _noted(secret: Manifest | None, annotation: str) -> str:
+    return str(((secret or {}).get("metadata", {}).get("annotations") or {}).get(annotation, ""))
 
 
 def _is_due(secret: Manifest, authority: Manifest | None, names: tuple[str, ...], now: datetime) -> bool:

@@ -86,7 +86,11 @@ def for_members(s: Situation, members: Membership, change: Change = NO_CHANGE) -
 
 def changed(wanted: Iterable[Manifest], s: Situation) -> Manifests:
     """Those that differ from the live ones, to be applied if these are still the same then."""
-    return tuple(conditional(each, s) for each in wanted if _differs(each, _live(each, s)))
+    return tuple(
+        conditional(each, s)
+        for each in wanted
+        if _differs(each, _live(each, s)) and not s.observed.foreign_name(each["kind"], each["metadata"]["name"])
+    )
 
 
 def conditional(wanted: Manifest, s: Situation) -> Manifest:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..api.cluster import HELD_BY
 from ..plan import SETTLED, SOON, WATCHFUL, Plan
-from . import desired
+from . import desired, ownership
 from .actions import SealConfiguration, StartMembers, StopMembers
 from .health import count
 from .plan import Phase, Reason
@@ -20,6 +20,8 @@ def hold(s: Situation) -> Plan:
         f"EtcdRestore does not exist any more, remove the annotation {HELD_BY} of this EtcdCluster."
     )
     held = Plan(Phase.RESTORING, Reason.RESTORING, message, requeue=WATCHFUL)
+    if why := ownership.obstacle(s):
+        return replace(held, reason=Reason.FOREIGN_OBJECT, message=f"{message} {why}")
     if _has_pods(s):
         stop = desired.conditional(desired.for_recorded_members(s, 0).stateful_set, s)
         return replace(held, action=StopMembers((stop,)), requeue=SOON)
@@ -44,6 +46,9 @@ def hibernate(s: Situation) -> Plan:
 
 def wake(s: Situation, pods: list[str], replicas: int) -> Plan:
     """Start the members of a hibernated cluster, each with its data."""
+    if taken := ownership.foreign_claims(s, pods):
+        told = ownership.told(f"PVC {claim.name}" for claim in taken)
+        return Plan(Phase.HIBERNATED, Reason.FOREIGN_OBJECT, told, requeue=WATCHFUL)
     certificates = s.observed.certificates
     changed = desired.changed(desired.for_recorded_members(s, replicas), s)
     return Plan(

@@ -69,7 +69,7 @@ def _withdraw(s: Situation, members: Membership, slot: MemberSlot) -> Plan | Non
         message = f"Removing learner {name}: spec.size is {s.cluster.size}."
         return Plan(Phase.SCALING, Reason.REMOVING_MEMBER, message, remove_member(s, members, slot))
     if slot.lost and slot.member and slot.member.name:  # it had started, and its ID is spent
-        if not members.undependable:
+        if not members.undependable and not s.has_foreign_claim(name):
             reason = Reason.ADDING_MEMBER if phase is Phase.SCALING else Reason.REPLACING_MEMBER
             return Plan(phase, reason, f"Replacing learner {name}: {slot.lost}.", replace_member(s, members, slot))
         action = remove_member(s, members, slot, keep_claim=True)

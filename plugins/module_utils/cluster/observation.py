@@ -63,10 +63,23 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Foreign:
+    """An object that has a name which the cluster needs, and belongs to something else."""
+
+    kind: str
+    name: str
+    left_over: bool = False  # of an earlier EtcdCluster of this name: Kubernetes deletes it
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
 class Certificates:
     missing: tuple[str, ...] = ()
     due: tuple[str, ...] = ()  # to be renewed before they expire
     problem: str = ""  # why the user's own Secrets can't be used
+    shared: tuple[str, ...] = ()  # whose CAs this cluster shares, from an earlier version of the operator
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,8 @@ class Observation:
     now: datetime
     memory: Memory = field(default_factory=Memory)
     operator: str = ""  # the name of this operator, among all that there may be
-    objects: Mapping[str, Manifest] = field(default_factory=dict)  # by "Kind/name"; no Secrets
+    objects: Mapping[str, Manifest] = field(default_factory=dict)  # its own, by "Kind/name"; no Secrets
+    foreign: tuple[Foreign, ...] = ()
     pods: tuple[Pod, ...] = ()
     claims: tuple[Claim, ...] = ()
     view: ClusterView = field(default_factory=ClusterView)
@@ -84,6 +98,10 @@ class Observation:
 
     def pod(self, name: str) -> Pod | None:
         return next((pod for pod in self.pods if pod.name == name), None)
+
+    def foreign_name(self, kind: str, name: str) -> bool:
+        """Whether a foreign object has this name."""
+        return any((each.kind, each.name) == (kind, name) for each in self.foreign)
 
     def claim(self, pod: str) -> Claim | None:
         """The PVC with the data of a pod."""

@@ -17,7 +17,7 @@ from ..kube import quantity
 from ..kube.client import Asked, Kube
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
-from . import certificates, deletion, members
+from . import certificates, deletion, members, ownership
 from .loss import is_cut_off, reason_in
 from .manifests import TEMPLATE_HASH, UID_LABEL
 from .memory import Memory, recall
@@ -43,12 +43,18 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
     first = [Asked("Pod", cluster.namespace, selector=cluster.selector)]
     first += [Asked("Secret", cluster.namespace, operator)] if operator else []
     pods, *secret = kube.read(first)
-    credentials = secret[0][0] if secret and secret[0] else None
+    found_first = secret[0] if secret else []
+    foreign = ownership.foreign_among(cluster, found_first)
+    credentials = found_first[0] if found_first and not foreign else None
     view, found = concurrently(
         lambda: _ask_members(cluster, pods, credentials, memory.cluster_id),
         lambda: list(kube.read(_asked(cluster, memory, operator))),
     )
     claims, others = found[0], [each for answer in found[1:] for each in answer]
+    foreign += ownership.foreign_among(cluster, others)
+    taken = {str(each) for each in foreign}
+    others = [each for each in others if f"{each['kind']} {each['metadata']['name']}" not in taken]
+    claims += _unlisted_claims(kube, cluster, claims, others)
     secrets = {each["metadata"]["name"]: each for each in others if each["kind"] == "Secret"}
     secrets |= {operator: credentials} if credentials else {}
     unhealthy = [pod for pod in pods if not _is_healthy(cluster, pod, view)]
@@ -61,9 +67,12 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
         operator=os.environ.get(OPERATOR, ""),
         objects={f"{each['kind']}/{each['metadata']['name']}": each for each in others if each["kind"] != "Secret"},
         pods=tuple(_with_reason(kube, cluster, pod_of(pod, nodes, now)) for pod in pods),
+        foreign=foreign,
         claims=tuple(claim_of(claim, stranded) for claim in claims),
         view=view,
-        certificates=certificates.check(cluster, needed, now),
+        certificates=certificates.check(
+            cluster, needed, now, foreign={each.name for each in foreign if each.kind == "Secret"}
+        ),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
         unexpandable=_unexpandable(kube, cluster, claims),
     )
@@ -94,6 +103,20 @@ def _asked(cluster: Cluster, memory: Memory, operator: str) -> list[Asked]:
     ]
     claims = Asked(_CLAIM, cluster.namespace, selector=cluster.selector)
     return [claims, *(Asked(kind, cluster.namespace, name) for kind, name in named)]
+
+
+def _unlisted_claims(kube: Kube, cluster: Cluster, claims: list[Manifest], others: list[Manifest]) -> list[Manifest]:
+    """PVCs without our labels that have the name of a member's: its pod would use them. A settled cluster lists all."""
+    if cluster.storage.type != "Persistent" or cluster.deleting:
+        return []
+    replicas = max((each["spec"]["replicas"] for each in others if each["kind"] == "StatefulSet"), default=0)
+    pods = {cluster.pod_name(number) for number in range(max(cluster.size, replicas))}
+    pods |= {
+        file.removesuffix(".yaml") for each in others if each["kind"] == "ConfigMap" for file in each.get("data", {})
+    }
+    missing = {f"data-{pod}" for pod in pods} - {claim["metadata"]["name"] for claim in claims}
+    found = kube.read([Asked(_CLAIM, cluster.namespace, name) for name in sorted(missing)]) if missing else ()
+    return [claim for answer in found for claim in answer]
 
 
 def _snapshots(cluster: Cluster, memory: Memory) -> list[str]:
@@ -245,12 +268,16 @@ def claim_of(claim: Manifest, stranded: Collection[str]) -> Claim:
     return Claim(
         name=meta["name"],
         uid=meta.get("uid", ""),
-        cluster_uid=meta["labels"].get(UID_LABEL, ""),
+        cluster_uid=_cluster_uid(claim),
         deleting="deletionTimestamp" in meta,
         stranded=meta["name"] in stranded,
         requested=requests.get("storage", ""),
         capacity=claim.get("status", {}).get("capacity", {}).get("storage", ""),
     )
+
+
+def _cluster_uid(claim: Manifest) -> str:
+    return str((claim["metadata"].get("labels") or {}).get(UID_LABEL, ""))
 
 
 def _unexpandable(kube: Kube, cluster: Cluster, claims: Iterable[Manifest]) -> tuple[str, ...]:
@@ -267,7 +294,7 @@ def _unexpandable(kube: Kube, cluster: Cluster, claims: Iterable[Manifest]) -> t
 
 
 def _is_small(cluster: Cluster, claim: Manifest) -> bool:
-    own = claim["metadata"]["labels"].get(UID_LABEL) == cluster.uid and cluster.storage.type == "Persistent"
+    own = _cluster_uid(claim) == cluster.uid and cluster.storage.type == "Persistent"
     requested = claim.get("spec", {}).get("resources", {}).get("requests", {}).get("storage", "")
     return own and quantity.is_smaller(requested, cluster.storage.size)
 

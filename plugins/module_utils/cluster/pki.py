@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import datetime
 from dataclasses import dataclass
-from typing import Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -14,10 +13,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..api.cluster import Cluster
 from ..kube.manifest import Manifest
-from .certificates import RENEW_AT, authority_name, names_hash, server_names
+from .certificates import RENEW_AT, Authority, Role, authority_name, names_hash, server_names
 from .manifests import labels, owner
 
-Role = Literal["server", "peer", "client", "operator"]
 _CA_LIFE = datetime.timedelta(days=3650)
 _LEAF_LIFE = datetime.timedelta(days=90)
 _SKEW = datetime.timedelta(minutes=5)
@@ -74,10 +72,10 @@ def make_leaf(authority: Pair, subject: x509.Name, names: tuple[str, ...], now: 
     return Pair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
-def authority_secret(cluster: Cluster, which: Literal["client", "peer"], now: datetime.datetime) -> Manifest:
+def authority_secret(cluster: Cluster, which: Authority, now: datetime.datetime) -> Manifest:
     pair = make_authority(f"{cluster.namespace}/{cluster.name} etcd {which} CA", now)
     data = {"tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
-    return _secret(cluster, authority_name(cluster, which), data, {})
+    return secret(cluster, authority_name(cluster, which), data, {})
 
 
 def leaf_secret(cluster: Cluster, role: Role, authority: Manifest, domain: str, now: datetime.datetime) -> Manifest:
@@ -88,7 +86,7 @@ def leaf_secret(cluster: Cluster, role: Role, authority: Manifest, domain: str, 
     renew_at = now + (leaf.certificate.not_valid_after_utc - now) * 2 / 3
     data = {"ca.crt": pair.certificate_pem, "tls.crt": leaf.certificate_pem, "tls.key": leaf.key_pem}
     annotations = {RENEW_AT: renew_at.strftime("%Y-%m-%dT%H:%M:%SZ"), "etcdops.dev/names": names_hash(names)}
-    return _secret(cluster, cluster.secret(role), data, annotations)
+    return secret(cluster, cluster.secret(role), data, annotations)
 
 
 def transfer_data(name: str) -> dict[str, str]:
@@ -107,11 +105,12 @@ def _subject(role: Role) -> x509.Name:
     return x509.Name([x509.NameAttribute(kind, f"etcd-{role}")])
 
 
-def read_pair(secret: Manifest) -> Pair:
-    key = serialization.load_pem_private_key(base64.b64decode(secret["data"]["tls.key"]), password=None)
+def read_pair(authority: Manifest) -> Pair:
+    key = serialization.load_pem_private_key(base64.b64decode(authority["data"]["tls.key"]), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError(f"Secret {secret['metadata']['name']} has a key of a type that the operator does not issue")
-    return Pair(x509.load_pem_x509_certificate(base64.b64decode(secret["data"]["tls.crt"])), key)
+        name = authority["metadata"]["name"]
+        raise ValueError(f"Secret {name} has a key of a type that the operator does not issue")
+    return Pair(x509.load_pem_x509_certificate(base64.b64decode(authority["data"]["tls.crt"])), key)
 
 
 def _builder(
@@ -146,7 +145,7 @@ def _key_usage(*, ca: bool) -> x509.KeyUsage:
     )
 
 
-def _secret(cluster: Cluster, name: str, data: dict[str, bytes], annotations: dict[str, str]) -> Manifest:
+def secret(cluster: Cluster, name: str, data: dict[str, bytes], annotations: dict[str, str]) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",

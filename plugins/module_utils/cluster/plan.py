@@ -67,10 +67,23 @@ class Reason(BaseReason):
         "A PVC with the name of a member's PVC belongs to another or an earlier cluster.",
         "Delete that PVC if its data is not needed, or use another cluster name.",
     )
+    FOREIGN_OBJECT = (
+        "ForeignObject",
+        "An object has a name that the operator needs, and was not made for this EtcdCluster. It is left alone.",
+        "Delete the object that the message names, or use another name for the EtcdCluster.",
+        BLOCKED,
+    )
     INVALID_SECRET = (
         "InvalidSecret",
         "A Secret named in spec.tls is missing or has no usable certificate.",
         "Correct the Secret.",
+    )
+    SHARED_CA = (
+        "SharedCA",
+        "An earlier version of the operator gave two EtcdClusters the same CA: certificates of one open ports of the "
+        "other.",
+        "Move the data to an EtcdCluster with another name (docs/using.md).",
+        WARNING,
     )
     STORAGE_CLASS_MISSING = "StorageClassMissing", "spec.storage.className names no StorageClass.", "Create it."
     REJECTED = "Rejected", "The API server rejects the pods that spec.pod asks for.", "Correct spec.pod."

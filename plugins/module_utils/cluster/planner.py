@@ -9,7 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..plan import SETTLED, SOON, WATCHFUL, Plan, Ref
-from . import alarms, bootstrap, deletion, desired, hibernation, joining, repair, rollout, scaling, upgrade, volumes
+from . import (
+    alarms,
+    bootstrap,
+    deletion,
+    desired,
+    hibernation,
+    joining,
+    ownership,
+    repair,
+    rollout,
+    scaling,
+    upgrade,
+    volumes,
+)
 from .actions import (
     CancelDowngrade,
     DeleteSnapshot,
@@ -33,7 +46,7 @@ _LATER = (TakeSnapshot, DeleteSnapshot, EnableDowngrade, CancelDowngrade, Expand
 
 def plan(s: Situation) -> Plan:
     """The next action, or what is waited for."""
-    planned, alarms_now = _plan(s), alarms.alarm_record(s)
+    planned, alarms_now = ownership.reported(s, _plan(s)), alarms.alarm_record(s)
     record = {**join_record(joining.join_of(s, planned)), **alarms_now, **planned.record}
     return replace(alarms.alarmed(planned, alarms_now["alarms"] or ()), record=record)
 
@@ -51,6 +64,8 @@ def _plan(s: Situation) -> Plan:
 def _serve(s: Situation) -> Plan:
     if s.observed.memory.cluster_id is None:
         return bootstrap.first_start(s)
+    if blocked := ownership.blocked(s):
+        return blocked
     if s.cluster.size == 0:
         return hibernation.hibernate(s)
     return _run(s)

@@ -26,7 +26,7 @@ def replace_lost(s: Situation, members: Membership, slot: MemberSlot) -> Plan | 
     if slot.ordinal >= s.cluster.size:
         message = f"Removing {slot.name}: {slot.lost}, and spec.size is {s.cluster.size}."
         return Plan(Phase.SCALING, Reason.REMOVING_MEMBER, message, remove_member(s, members, slot))
-    if members.has_learner or others:
+    if members.has_learner or others or s.has_foreign_claim(slot.name):
         # No member may join now, but the removal of one that will never come back makes the quorum smaller.
         action = remove_member(s, members, slot, keep_claim=True)
         return Plan(Phase.REPAIRING, Reason.REMOVING_MEMBER, f"Removing {slot.name}: {slot.lost}.", action)

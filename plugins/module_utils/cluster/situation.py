@@ -41,6 +41,11 @@ class Situation:
         found = self.observed.view.answers.get(self.cluster.client_url(pod))
         return str(found) if isinstance(found, EtcdError) else found.error if found else ""
 
+    def has_foreign_claim(self, pod: str) -> bool:
+        """Whether the PVC that a pod would use was made for something else: no member may join with it."""
+        claim = self.observed.claim(pod)
+        return claim is not None and claim.cluster_uid != self.cluster.uid
+
     @property
     def stateful_set(self) -> Manifest | None:
         return self.observed.objects.get(f"StatefulSet/{self.cluster.name}")

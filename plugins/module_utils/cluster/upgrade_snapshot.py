@@ -10,6 +10,7 @@ from ..api import backup as api
 from ..kube import drift
 from ..kube.manifest import Manifest
 from ..plan import WATCHFUL, Plan, Ref
+from . import ownership
 from .actions import DeleteSnapshot, TakeSnapshot
 from .memory import Upgrade, upgrade_record
 from .plan import Phase, Reason
@@ -43,7 +44,9 @@ def snapshot(s: Situation, upgrade: Upgrade, *, started: bool) -> Plan | None:
     )
     made = s.observed.objects.get(f"EtcdBackup/{upgrade.snapshot}")
     if made is None:
-        return replace(taking, action=TakeSnapshot(backup_manifest(s, upgrade)))
+        refused = ownership.refuse_backup(s, upgrade.snapshot, Phase.UPGRADING)
+        taking = replace(taking, action=TakeSnapshot(backup_manifest(s, upgrade)))
+        return replace(refused, record=taking.record) if refused else taking
     if "deletionTimestamp" in made["metadata"]:
         return taking
     match made.get("status", {}).get("phase"):
@@ -106,8 +109,10 @@ def _named(s: Situation, upgrade: Upgrade) -> Upgrade:
     if not s.cluster.upgrade.snapshot:
         return replace(upgrade, snapshot="")
     unique = hashlib.sha256(f"{s.cluster.uid} {upgrade.started.isoformat()}".encode()).hexdigest()[:5]
-    suffix = f"-before-{s.target.replace('.', '-')}-{unique}"
-    return replace(upgrade, snapshot=f"{s.cluster.name[: _LONGEST_NAME - len(suffix)].rstrip('-')}{suffix}")
+    name = f"{s.cluster.name}-before-{s.target.replace('.', '-')}-{unique}"
+    # Never with a part of the name: that of another cluster may begin with the same part.
+    name = name if len(name) <= _LONGEST_NAME else f"{s.cluster.name}-before-{unique}"
+    return replace(upgrade, snapshot=name)
 
 
 def _take_another(s: Situation, upgrade: Upgrade) -> Plan:

@@ -62,7 +62,8 @@ def refused_meanwhile(s: Situation, planned: Plan, why: str) -> Plan:
 def remark(s: Situation) -> str:
     """What a person should know when spec.storage.size was reduced."""
     size = s.cluster.storage.size
-    larger = [claim.name for claim in s.observed.claims if claim.requested and is_smaller(size, claim.requested)]
+    own = [claim for claim in s.observed.claims if claim.cluster_uid == s.cluster.uid and claim.requested]
+    larger = [claim.name for claim in own if is_smaller(size, claim.requested)]
     if not larger or s.in_memory:
         return ""
     return f"PVCs never shrink: {', '.join(larger)} requested more than spec.storage.size."
@@ -91,7 +92,8 @@ def _small(s: Situation) -> list[Claim]:
 
 def _is_growing(s: Situation, claim: Claim) -> bool:
     """Whether an expansion is waited for. One that was withdrawn is not: Kubernetes may try it for ever."""
-    wanted = not s.in_memory and is_smaller(claim.capacity, s.cluster.storage.size)
+    own = claim.cluster_uid == s.cluster.uid and not s.in_memory
+    wanted = own and is_smaller(claim.capacity, s.cluster.storage.size)
     return wanted and is_smaller(claim.capacity, claim.requested)
 
 
@@ -104,6 +106,6 @@ def _larger(s: Situation, claim: Claim) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": s.cluster.namespace, "name": claim.name},
+        "metadata": {"namespace": s.cluster.namespace, "name": claim.name, "uid": claim.uid},
         "spec": {"resources": {"requests": {"storage": s.cluster.storage.size}}},
     }

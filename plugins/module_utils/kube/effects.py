@@ -13,6 +13,7 @@ from typing import Any, Literal
 from .client import Asked, Kube
 from .errors import ChangedError, KubeError
 from .manifest import Manifest, unconditional, without
+from .ownership import is_of_same_owner
 
 How = Literal["", "force", "orphan"]
 # The option of a module that takes references to objects (plan.Ref).
@@ -53,10 +54,14 @@ def apply_all(api: Kube, objects: Sequence[Manifest], *, dry_run: bool = False) 
 
 
 def create_all(api: Kube, objects: Sequence[Manifest], *, dry_run: bool = False) -> Applied:
-    """Create the objects that do not exist."""
+    """Create the objects that do not exist, until the name of one belongs to something else."""
     done = Applied()
     for manifest in objects:
-        done.changed |= api.create(manifest, dry_run=dry_run) is not None
+        if api.create(manifest, dry_run=dry_run):
+            done.changed = True
+        elif (found := existing(api, [manifest])[0]) and not is_of_same_owner(manifest, found):
+            done.refused = str(_foreign(manifest))
+            break
         done.names.append(f"{manifest['kind']}/{manifest['metadata']['name']}")
     return done
 
@@ -64,7 +69,8 @@ def create_all(api: Kube, objects: Sequence[Manifest], *, dry_run: bool = False)
 def apply_object(api: Kube, manifest: Manifest, before: Manifest | None, *, dry_run: bool = False) -> bool:
     """Apply one object; tells whether it changed. `before` is the object as it was a moment ago."""
     sent = unconditional(manifest)
-    if sent == manifest:
+    if not _identity(manifest) or (_identity(manifest) == ["uid"] and manifest["metadata"]["uid"]):
+        _check(manifest, before)  # and with a uid, so does the API server
         after = api.apply(manifest, dry_run=dry_run)
         return before is None or _content(before) != _content(after)
     for _ in range(_TRIES):
@@ -89,12 +95,23 @@ def apply_object(api: Kube, manifest: Manifest, before: Manifest | None, *, dry_
 
 
 def _check(manifest: Manifest, before: Manifest | None) -> None:
-    """Whether an object is still the one that a manifest is based on."""
-    known = manifest["metadata"]
+    """Whether an object is still the one that a manifest is based on, and of the same owner."""
     found = before["metadata"] if before else {"uid": ""}
-    names = ("uid", "generation") if "generation" in known else ("uid", "resourceVersion")
-    if any(known.get(name) != found.get(name) for name in names):
+    if any(manifest["metadata"][name] != found.get(name) for name in _identity(manifest)):
         raise _changed(manifest)
+    if before and not is_of_same_owner(manifest, before):
+        raise _foreign(manifest)
+
+
+def _identity(manifest: Manifest) -> list[str]:
+    """The fields by which a manifest names the object that it is based on."""
+    known = [name for name in ("uid", "generation", "resourceVersion") if name in manifest["metadata"]]
+    return known[:2]  # a change of the status changes the resourceVersion, but not the generation
+
+
+def _foreign(manifest: Manifest) -> ChangedError:
+    name = f"{manifest['kind']} {manifest['metadata']['name']}"
+    return ChangedError(409, f"{name} belongs to something else, so it is left alone")
 
 
 def _changed(manifest: Manifest) -> ChangedError:

@@ -11,6 +11,7 @@ from typing import Any
 from . import security
 from .conditions import sentence
 from .manifest import Manifest
+from .ownership import is_left_over, is_owned
 
 # A Job must not take CPU from the members beside it: it gets what is left over (members may have no request at all, and
 # would starve beside a container that has one). Its memory is small, whatever the size of a snapshot.
@@ -162,6 +163,7 @@ class Job:
     ended: Mapping[str, Ended] = field(default_factory=dict)  # by container
     problem: str = ""  # why the pod does not start or does not continue
     waits_since: datetime | None = None  # when its last container ended
+    uid: str = ""  # "" while it is stopping: then there is nothing to delete any more
 
     @property
     def finished(self) -> bool:
@@ -200,12 +202,19 @@ def own_pods(name: str, pods: Sequence[Manifest]) -> list[Manifest]:
     return [pod for pod in pods if pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") == name]
 
 
-def observe(job: Manifest | None, pods: Sequence[Manifest], uid: str, now: datetime) -> Job | None:
-    """The state of a Job, by its pods; None when it is gone. `uid` is that of the object it was made for."""
+def is_foreign(job: Manifest | None, owner: Manifest) -> bool:
+    """Whether a Job was made for something else than the owner, or an earlier object of its name."""
+    return job is not None and not is_owned(job, owner["uid"]) and not is_left_over(job, owner)
+
+
+def observe(job: Manifest | None, pods: Sequence[Manifest], owner: Manifest, now: datetime) -> Job | None:
+    """The state of a Job, by its pods; None when it is gone, or not made for this owner."""
+    if is_foreign(job, owner):
+        return None
     alive = any(_alive(pod, now) for pod in pods)
     if job is None or "deletionTimestamp" in job["metadata"]:
         return Job(now, False, "", stopping=True) if alive else None
-    if uid not in [each["uid"] for each in job["metadata"].get("ownerReferences", [])]:
+    if not is_owned(job, owner["uid"]):
         return Job(now, False, "", stopping=True)  # of a deleted object of the same name
     conditions = {
         each["type"]: each for each in job.get("status", {}).get("conditions", []) if each["status"] == "True"
@@ -215,6 +224,7 @@ def observe(job: Manifest | None, pods: Sequence[Manifest], uid: str, now: datet
         started=datetime.fromisoformat(job["metadata"]["creationTimestamp"]),
         complete="Complete" in conditions,
         failed=failed.get("reason", "Failed") if failed else "",
+        uid=job["metadata"]["uid"],
     )
     pod = max(pods, key=lambda each: each["metadata"]["creationTimestamp"], default=None)
     return _with_pod(found, pod) if pod else found

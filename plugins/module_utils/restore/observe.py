@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
 from ..api import cluster as api_cluster
+from ..api.backup import REQUESTED_BY
 from ..api.restore import Restore, Snapshot, of_backup
 from ..backup.observe import missing, own_image
 from ..cluster.manifests import UID_LABEL
 from ..kube import jobs
-from ..kube.client import Kube
+from ..kube.client import Asked, Kube
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
-from ..kube.ownership import API_VERSION
+from ..kube.ownership import API_VERSION, is_owned
 from . import jobs as restore_jobs
 from .plan import Claim, Observation, Phase
 from .planner import backup_name, first_of
@@ -27,11 +28,23 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
     snapshot, problem, pending = (None, "", "") if finished else _snapshot(api, restore)
     would_be, refusal = (resource, "") if resource or restore.in_place else _template(api, restore, finished)
     selector = f"etcdops.dev/cluster={restore.cluster}"
-    claims = api.list("PersistentVolumeClaim", namespace, selector)
+    cluster = api_cluster.parse(would_be) if would_be else None
+    claims = {each["metadata"]["name"]: each for each in api.list("PersistentVolumeClaim", namespace, selector)}
+    if cluster and not finished:
+        claims |= _unlisted_claims(api, cluster, max(cluster.size, status.get("size", 0)), claims)
     pods = api.list("Pod", namespace, f"{restore_jobs.RESTORE_LABEL}={restore.name}")
-    source = _job(api, restore, restore_jobs.source_name(restore), pods, now)
+    owner, found = restore_jobs.owner(restore), _found_jobs(api, restore, status)
+    foreign = {f"Job {name}" for name, each in found.items() if jobs.is_foreign(each, owner)}
+    seen = {name: jobs.observe(each, jobs.own_pods(name, pods), owner, now) for name, each in found.items()}
+    source = seen.pop(restore_jobs.source_name(restore))
     needed = restore.in_place and not status.get("tidied")
     before = api.get("EtcdBackup", namespace, backup_name(restore)) if needed else None
+    if before and (before["metadata"].get("annotations") or {}).get(REQUESTED_BY) != f"EtcdRestore/{restore.name}":
+        before = None
+        foreign.add(f"EtcdBackup {backup_name(restore)}")
+    transfer = None if source or finished else api.get("Secret", namespace, restore_jobs.transfer_name(restore))
+    if transfer and not is_owned(transfer, restore.uid):
+        foreign.add(f"Secret {restore_jobs.transfer_name(restore)}")
     return Observation(
         now=now,
         image=own_image(api),
@@ -39,20 +52,30 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
         problem=problem,
         pending=pending,
         resource=resource,
-        cluster=api_cluster.parse(would_be) if would_be else None,
+        cluster=cluster,
         refusal=refusal,
         rival=first_of(restore, api.list("EtcdRestore", namespace, "")) if restore.in_place and not finished else "",
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
-        claims={each["metadata"]["name"]: _claim(each["metadata"]) for each in claims},
+        claims={name: _claim(each["metadata"]) for name, each in claims.items()},
+        foreign=frozenset(foreign),
         source=source,
         check_log=api.log(namespace, source.pod, "check") if source and source.running and not finished else None,
-        jobs=_jobs(api, restore, status, pods, now),
+        jobs={name: job for name, job in seen.items() if job},
         backup=before.get("status", {}) if before else None,
     )
 
 
 def _claim(meta: Manifest) -> Claim:
-    return Claim(meta["uid"], meta["labels"].get(UID_LABEL, ""), "deletionTimestamp" in meta)
+    return Claim(meta["uid"], (meta.get("labels") or {}).get(UID_LABEL, ""), "deletionTimestamp" in meta)
+
+
+def _unlisted_claims(
+    api: Kube, cluster: api_cluster.Cluster, size: int, listed: Collection[str]
+) -> dict[str, Manifest]:
+    """PVCs without our labels that have the name of a member's."""
+    names = [f"data-{cluster.pod_name(each)}" for each in range(size)]
+    asked = [Asked("PersistentVolumeClaim", cluster.namespace, name) for name in names if name not in listed]
+    return {each["metadata"]["name"]: each for answer in api.read(asked) for each in answer} if asked else {}
 
 
 def _stopped(api: Kube, namespace: str, name: str, selector: str) -> bool:
@@ -64,21 +87,15 @@ def _stopped(api: Kube, namespace: str, name: str, selector: str) -> bool:
     return not api.list("Pod", namespace, selector)
 
 
-def _jobs(
-    api: Kube, restore: Restore, status: dict[str, Any], pods: Sequence[Manifest], now: datetime
-) -> dict[str, jobs.Job]:
-    """The Jobs on members' volumes."""
-    names = [
+def _found_jobs(api: Kube, restore: Restore, status: dict[str, Any]) -> dict[str, Manifest | None]:
+    """Whatever has the name of a Job: of the one that hands out the snapshot, and of those on members' volumes."""
+    names = [restore_jobs.source_name(restore)]
+    names += [
         restore_jobs.member_name(restore, verb, ordinal)
         for verb in ("member", "putback", "tidy")
         for ordinal in range(status.get("size", 0))
     ]
-    found = {name: _job(api, restore, name, pods, now) for name in names}
-    return {name: job for name, job in found.items() if job}
-
-
-def _job(api: Kube, restore: Restore, name: str, pods: Sequence[Manifest], now: datetime) -> jobs.Job | None:
-    return jobs.observe(api.get("Job", restore.namespace, name), jobs.own_pods(name, pods), restore.uid, now)
+    return {name: api.get("Job", restore.namespace, name) for name in names}
 
 
 def _snapshot(api: Kube, restore: Restore) -> tuple[Snapshot | None, str, str]:

@@ -42,6 +42,12 @@ class Phase(BasePhase):
 
 class Reason(BaseReason):
     WAITING_FOR_BACKUP = "WaitingForBackup", "The EtcdBackup of the source is not finished.", "See the EtcdBackup."
+    FOREIGN_OBJECT = (
+        "ForeignObject",
+        "An object has a name that this EtcdRestore needs, and was not made for it. It is left alone.",
+        "Delete the object that the message names, or delete this EtcdRestore.",
+        WARNING,
+    )
     VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet.", "Wait."
     SNAPSHOTTING = "Snapshotting", "A snapshot of the current data is taken first.", "See the EtcdBackup."
     CREATING = "Creating", "The snapshot is verified, and the new EtcdCluster is created.", ""
@@ -123,7 +129,7 @@ class RemoveCluster(Action):
 class DeleteJobs(Action):
     """Delete Jobs that have reported."""
 
-    jobs: tuple[str, ...]
+    jobs: tuple[Ref, ...]
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,8 @@ class Observation:
     refusal: str = ""  # why Kubernetes would refuse the new EtcdCluster
     rival: str = ""  # another EtcdRestore that restores the same EtcdCluster and comes first
     stopped: bool = True  # no member runs, and none is about to start
-    claims: Mapping[str, Claim] = field(default_factory=dict)  # of members, by name
+    claims: Mapping[str, Claim] = field(default_factory=dict)  # of the EtcdCluster or with its names, by name
+    foreign: frozenset[str] = frozenset()  # objects that have a name it needs, as "Kind name"; no PVCs
     source: jobs.Job | None = None
     check_log: str | None = None
     jobs: Mapping[str, jobs.Job] = field(default_factory=dict)  # by name, of members
@@ -171,6 +178,11 @@ class Observation:
     def holder(self) -> str:
         """The EtcdRestore that holds the EtcdCluster, so that no member may run; "" for none."""
         return self.annotations.get(HELD_BY, "")
+
+    def is_own_claim(self, name: str) -> bool:
+        """Whether a PVC was made for the EtcdCluster as it is."""
+        found = self.claims.get(name)
+        return found is not None and self.cluster is not None and found.cluster_uid == self.cluster.uid
 
     def held_by(self, restore: Restore) -> bool:
         return self.holder == restore.name

@@ -45,6 +45,33 @@ _SLOW = timedelta(minutes=10)  # for the restored cluster to become healthy
 
 def plan(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     """The next step; `before` is the status so far."""
+    planned, phase = _plan(restore, observed, before), Phase(before.get("phase", Phase.PENDING))
+    taken = _taken(restore, observed, planned, before)
+    if not taken:
+        return planned
+    message = (
+        f"{', '.join(taken)}: not made for this EtcdRestore or its EtcdCluster, so nothing of it is used, changed or "
+        "deleted. Delete it if it is not needed, and the restore goes on."
+    )
+    return Plan(phase, Reason.FOREIGN_OBJECT, message, requeue=WATCHFUL)
+
+
+def _taken(restore: Restore, observed: Observation, planned: Plan, before: dict[str, Any]) -> list[str]:
+    """Foreign objects that have a name which the next step needs. With a foreign PVC, nothing is begun at all."""
+    if not isinstance(planned.action, FetchSnapshot | CreateObjects | HoldCluster):
+        return []
+    names = [f"{each['kind']} {each['metadata']['name']}" for each in planned.action.creates]
+    names += [f"Secret {restore_jobs.transfer_name(restore)}"] if isinstance(planned.action, FetchSnapshot) else []
+    taken = [name for name in names if name in observed.foreign]
+    phase = Phase(before.get("phase", Phase.PENDING))
+    if not observed.cluster or phase.finished or planned.phase in (Phase.STARTING, Phase.PUTTING_BACK):
+        return taken
+    pods = [observed.cluster.pod_name(each) for each in range(before.get("size", observed.cluster.size))]
+    claims = [f"data-{pod}" for pod in pods]
+    return taken + [f"PVC {name}" for name in claims if name in observed.claims and not observed.is_own_claim(name)]
+
+
+def _plan(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:
     phase = Phase(before.get("phase", Phase.PENDING))
     if phase.finished:
         return _finished(restore, observed, before, phase)
@@ -89,8 +116,9 @@ def _not_new(restore: Restore, observed: Observation) -> str:
             f"EtcdCluster {restore.cluster} exists and is not changed; choose another name, or restore in place "
             "(spec.inPlace)"
         )
-    if not observed.resource and observed.claims:
-        names = ", ".join(sorted(observed.claims))
+    earlier = sorted(name for name, claim in observed.claims.items() if claim.cluster_uid)
+    if not observed.resource and earlier:
+        names = ", ".join(earlier)
         return f"{names} hold data of an earlier cluster of this name; delete these PVCs first"
     return ""
 
@@ -352,7 +380,7 @@ def _put_back(restore: Restore, observed: Observation, before: dict[str, Any]) -
     size = before.get("size", 0)
     made = [name for name in _member_jobs(restore, size) if name in observed.jobs]
     if writing := [name for name in made if not observed.jobs[name].finished]:
-        return replace(going, action=DeleteJobs(tuple(writing)))
+        return replace(going, action=previous.delete_jobs(observed, writing))
     return previous.put_back(restore, observed, size, going) if observed.at_rest(restore) else going
 
 
@@ -362,7 +390,7 @@ def _remove(restore: Restore, observed: Observation, before: dict[str, Any]) -> 
     message = f"The restore failed: {why}. Removing EtcdCluster {restore.cluster}, which has no data."
     going = Plan(Phase.PUTTING_BACK, Reason.PUTTING_BACK, message, record={"failure": why})
     if made := [name for name in _member_jobs(restore, before["size"]) if name in observed.jobs]:
-        return replace(going, action=DeleteJobs(tuple(made)))
+        return replace(going, action=previous.delete_jobs(observed, made))
     if resource is None or "deletionTimestamp" in resource["metadata"]:
         return _failed(f"{why}. EtcdCluster {restore.cluster}, which it had created, was removed")
     if not observed.held_by(restore):
@@ -391,10 +419,10 @@ def _finished(restore: Restore, observed: Observation, before: dict[str, Any], p
     kept = "" if tidied else previous.kept(restore, observed, before)
     # Jobs that delete the previous data: a crash may have left some, or the copy of that data was deleted since.
     left = [name for name in observed.jobs if tidied or kept or "-tidy-" not in name]
-    if observed.source:
-        left.append(restore_jobs.source_name(restore))
-    if left:
-        return replace(going, action=DeleteJobs(tuple(left)))
+    source = observed.source
+    if left or source:
+        refs = (Ref(restore_jobs.source_name(restore), source.uid),) if source else ()
+        return replace(going, action=DeleteJobs(previous.delete_jobs(observed, left).jobs + refs))
     if tidied:
         return done
     if kept:

@@ -6,12 +6,13 @@ asks for that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ..api.cluster import HELD_BY
 from ..api.restore import DELETE_PREVIOUS_DATA, Restore
-from ..plan import Plan
+from ..plan import Plan, Ref
 from . import jobs as restore_jobs
 from .plan import CreateObjects, DeleteJobs, HoldCluster, Observation
 
@@ -52,7 +53,7 @@ def put_back(restore: Restore, observed: Observation, size: int, going: Plan) ->
         return replace(going, action=release, record={**going.record, "putBack": True})
     if failed := [job for job in back if job.failed]:
         message = f"{going.message} That failed too: {failed[0].why}. It is tried again."
-        return replace(going, message=message, action=DeleteJobs(tuple(names.values())), requeue=30)
+        return replace(going, message=message, action=delete_jobs(observed, names.values()), requeue=30)
     return going
 
 
@@ -69,13 +70,17 @@ def tidy(restore: Restore, observed: Observation, size: int, going: Plan) -> Pla
         going = replace(going, message=told)
     place = f"{restore_jobs.previous_data(restore)} on PVC {left}" if left else None
     record = {"tidied": True, "previousData": place}
-    return replace(going, action=DeleteJobs(tuple(names.values())), record=record)
+    return replace(going, action=delete_jobs(observed, names.values()), record=record)
+
+
+def delete_jobs(observed: Observation, names: Iterable[str]) -> DeleteJobs:
+    return DeleteJobs(tuple(Ref(name, observed.jobs[name].uid) for name in names))
 
 
 def _jobs(restore: Restore, observed: Observation, verb: str, size: int) -> dict[int, str]:
     """A Job for each restored member that has a volume."""
     assert observed.cluster  # noqa: S101
-    there = [each for each in range(size) if f"data-{observed.cluster.pod_name(each)}" in observed.claims]
+    there = [each for each in range(size) if observed.is_own_claim(f"data-{observed.cluster.pod_name(each)}")]
     return {each: restore_jobs.member_name(restore, verb, each) for each in there}
 
 

@@ -10,12 +10,17 @@ from ..api.schedule import Schedule, zone_of
 from ..kube.client import Kube
 from ..kube.manifest import Manifest
 from .plan import Made, Observation
+from .planner import run_due
 
 
-def observe(api: Kube, schedule: Schedule, _status: dict[str, Any]) -> Observation:
+def observe(api: Kube, schedule: Schedule, status: dict[str, Any]) -> Observation:
+    now = datetime.now(UTC)
     found = api.list("EtcdBackup", schedule.namespace, f"{SCHEDULE_UID}={schedule.uid}")
     zone = zone_of(schedule)
-    return Observation(datetime.now(UTC), tuple(_made(each, zone) for each in found))
+    made, due = tuple(_made(each, zone) for each in found), run_due(schedule, now, status)
+    unknown = due and due not in [each.name for each in made]
+    foreign = api.get("EtcdBackup", schedule.namespace, due) if unknown else None
+    return Observation(now, made, foreign is not None)
 
 
 def _made(resource: Manifest, zone: tzinfo) -> Made:
@@ -28,4 +33,5 @@ def _made(resource: Manifest, zone: tzinfo) -> Made:
         completed=status.get("completionTime", ""),
         message=status.get("message", ""),
         deleting="deletionTimestamp" in meta,
+        uid=meta["uid"],
     )

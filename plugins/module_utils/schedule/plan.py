@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..kube.manifest import Manifest
-from ..plan import QUIET, WARNING, Action
+from ..plan import QUIET, WARNING, Action, Ref
 from ..plan import Phase as BasePhase
 from ..plan import Reason as BaseReason
 
@@ -27,6 +27,12 @@ class Reason(BaseReason):
         "Run less often, or set spec.concurrencyPolicy.",
         WARNING,
     )
+    FOREIGN_OBJECT = (
+        "ForeignObject",
+        "An EtcdBackup has the name of the one of a run that is due, and this schedule did not create it.",
+        "Delete or rename it; otherwise the run is skipped when the next one is due.",
+        WARNING,
+    )
     PRUNING = "Pruning", "EtcdBackups that spec.retention does not keep are deleted.", ""
     SUSPENDED = "Suspended", "spec.suspend is true.", "Set spec.suspend to false."
     INVALID = (
@@ -44,14 +50,14 @@ class StartBackup(Action):
     """Create the EtcdBackup of a run, after deleting the runs that it replaces."""
 
     backup: Manifest
-    replaced: tuple[str, ...] = ()
+    replaced: tuple[Ref, ...] = ()
 
 
 @dataclass(frozen=True)
 class PruneBackups(Action):
     """Delete EtcdBackups, and their data with them."""
 
-    backups: tuple[str, ...]
+    backups: tuple[Ref, ...]
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Made:
     completed: str = ""
     deleting: bool = False
     message: str = ""
+    uid: str = ""
 
     @property
     def done(self) -> bool:
@@ -74,3 +81,4 @@ class Made:
 class Observation:
     now: datetime
     backups: tuple[Made, ...] = ()
+    foreign: bool = False  # another EtcdBackup has the name of the one of the run that is due

@@ -15,7 +15,7 @@ from ..api.schedule import Schedule, ScheduleError, runs_after
 from ..kube.conditions import conditions, time_text
 from ..kube.events import Event
 from ..kube.manifest import Manifest
-from ..plan import SETTLED, Plan, transition
+from ..plan import SETTLED, WATCHFUL, Plan, Ref, transition
 from .plan import Observation, Phase, PruneBackups, Reason, StartBackup
 from .retention import Kept, to_delete
 
@@ -24,10 +24,9 @@ def plan(schedule: Schedule, observed: Observation, before: dict[str, Any]) -> P
     """The next action; `before` is the status so far."""
     if schedule.deleting:
         return Plan(Phase.SUSPENDED, Reason.GONE, "The EtcdBackupSchedule is being deleted.", requeue=SETTLED)
-    noted = datetime.fromisoformat(before["lastScheduleTime"]) if "lastScheduleTime" in before else schedule.created
-    since = max(noted, observed.now - schedule.deadline - schedule.jitter)  # what was due before is too late to start
+    since = _since(schedule, observed.now, before)
     try:
-        due = list(takewhile(lambda run: run <= observed.now, runs_after(schedule, since)))
+        due = _due(schedule, observed.now, since)
         following = next(runs_after(schedule, max(observed.now, since)))
     except ScheduleError as error:
         return Plan(Phase.INVALID, Reason.INVALID, f"{error}.", requeue=SETTLED, record={"nextRunTime": None})
@@ -43,9 +42,31 @@ def plan(schedule: Schedule, observed: Observation, before: dict[str, Any]) -> P
         result = {**passed, "nextRunTime": None}
         suspended = Plan(Phase.SUSPENDED, Reason.SUSPENDED, message, record=result, requeue=_settling(observed))
         return _prune(schedule, observed, suspended)
-    ready = [run for run in due if run + schedule.delay(run) <= observed.now]
+    ready = _ready(schedule, due, observed.now)
     begins = min(run + schedule.delay(run) for run in (*due, following) if run not in ready)
     return _run(schedule, observed, ready, begins) if ready else _wait(schedule, observed, begins)
+
+
+def run_due(schedule: Schedule, now: datetime, before: dict[str, Any]) -> str:
+    """The name of the EtcdBackup of the run that is to be started now; "" for none."""
+    try:
+        ready = _ready(schedule, _due(schedule, now, _since(schedule, now, before)), now)
+    except ScheduleError:
+        return ""
+    return schedule.tick(ready[-1]) if ready else ""
+
+
+def _since(schedule: Schedule, now: datetime, before: dict[str, Any]) -> datetime:
+    noted = datetime.fromisoformat(before["lastScheduleTime"]) if "lastScheduleTime" in before else schedule.created
+    return max(noted, now - schedule.deadline - schedule.jitter)  # what was due before is too late to start
+
+
+def _due(schedule: Schedule, now: datetime, since: datetime) -> list[datetime]:
+    return list(takewhile(lambda run: run <= now, runs_after(schedule, since)))
+
+
+def _ready(schedule: Schedule, due: list[datetime], now: datetime) -> list[datetime]:
+    return [run for run in due if run + schedule.delay(run) <= now]
 
 
 def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begins: datetime) -> Plan:
@@ -58,7 +79,12 @@ def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begin
     if active and schedule.concurrency == "Forbid":
         message = f"Skipped the run of {time_text(run)}: {active[0].name} is not finished.{skipped}"
         return Plan(Phase.ACTIVE, Reason.RUN_SKIPPED, message, record=noted)
-    replaced = tuple(each.name for each in active) if schedule.concurrency == "Replace" else ()
+    if observed.foreign:
+        message = (
+            f"EtcdBackup {schedule.tick(run)}: this schedule did not create it, so the run can't start. Delete it."
+        )
+        return Plan(Phase.ACTIVE, Reason.FOREIGN_OBJECT, message, requeue=WATCHFUL)
+    replaced = tuple(Ref(each.name, each.uid) for each in active) if schedule.concurrency == "Replace" else ()
     noted |= {"lastBackup": schedule.tick(run)}
     message = f"Starting {schedule.tick(run)}.{skipped}"
     # The status is written before the action. If it recorded the run then, a crash in between would lose the run.
@@ -106,7 +132,8 @@ def _prune(schedule: Schedule, observed: Observation, otherwise: Plan) -> Plan:
     if not names:
         return otherwise
     message = f"Deleting {', '.join(names)}: spec.retention does not keep them."
-    return Plan(otherwise.phase, Reason.PRUNING, message, PruneBackups(tuple(names)), record=otherwise.record)
+    refs = tuple(Ref(each.name, each.uid) for each in observed.backups if each.name in names)
+    return Plan(otherwise.phase, Reason.PRUNING, message, PruneBackups(refs), record=otherwise.record)
 
 
 def status(schedule: Schedule, observed: Observation, done: Plan, before: dict[str, Any]) -> dict[str, Any]:

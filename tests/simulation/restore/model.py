@@ -84,6 +84,9 @@ class Model:
     def _is_active(self, pod: Manifest) -> bool:
         """Whether it has containers that have not ended; the one that hands out a snapshot runs until it is deleted."""
         ended = pod["status"]["phase"] in ("Succeeded", "Failed")
+        claims = [each["persistentVolumeClaim"]["claimName"] for each in pod["spec"]["volumes"] if _is_claim(each)]
+        if not all(("PersistentVolumeClaim", name) in self.api.objects for name in claims):
+            return False  # it waits for its PVC
         return not ended and not pod["status"].get("containerStatuses")
 
     def _step(self, pod: Manifest) -> None:

@@ -68,8 +68,7 @@ class Operator:
         api = cast(Kube, self.api)
         match name:
             case "kube_apply":
-                for manifest in arguments["objects"]:
-                    api.create(manifest)
+                effects.create_all(api, arguments["objects"])
             case "kube_delete":
                 asked = [Asked(arguments["kind"], NAMESPACE, each) for each in arguments.get("names", [])]
                 effects.delete_found(api, asked)

@@ -26,6 +26,7 @@ _ROUNDS = 60  # without faults, until everything has ended
 class World:
     random: Random
     crashes: float = 0.04  # before an effect
+    others: bool = False  # another program has PVCs of the same names at times
     trace: list[str] = field(default_factory=list)
     api: Api = field(init=False)
     model: Model = field(init=False)
@@ -109,6 +110,20 @@ class World:
                     if self.random.random() < 0.3:
                         self.api.change("EtcdRestore", name, annotations={DELETE_PREVIOUS_DATA: "true"})
 
+    def _toggle_foreign_claim(self) -> None:
+        """Another program creates a PVC with the name of one of the new EtcdCluster; or it is deleted with its data."""
+        name = "data-another-0"
+        found = self.api.objects.get(("PersistentVolumeClaim", name))
+        if found is None:
+            self.say(f"another program creates {name}")
+            made = self.api.put({"kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {}})
+            self.model.volumes[made["metadata"]["uid"]] = Volume({"data": "theirs"})
+            self.model.used.add("theirs")
+        elif "labels" not in found["metadata"]:
+            self.say(f"the other program deletes {name}")
+            self.model.volumes[found["metadata"]["uid"]].folders.clear()
+            self.api.remove("PersistentVolumeClaim", name)
+
     def _is_starting(self) -> bool:
         restores = [self.api.objects["EtcdRestore", name] for name in self._names("EtcdRestore")]
         return any(each.get("status", {}).get("phase") == "Starting" for each in restores)
@@ -135,6 +150,8 @@ class World:
 
     def _step(self) -> None:
         self.api.now += self.random.randint(0, 10)
+        if self.others and self.random.random() < 0.04:
+            self._toggle_foreign_claim()
         dice = self.random.random()
         if dice < 0.5:
             self._reconcile()
@@ -179,6 +196,9 @@ class World:
     def _end(self) -> None:
         """No more faults: until nothing happens in a whole round."""
         self.crashes, self.model.faulty = 0, False
+        found = self.api.objects.get(("PersistentVolumeClaim", "data-another-0"))
+        if found and "labels" not in found["metadata"]:
+            self._toggle_foreign_claim()
         for _ in range(_ROUNDS):
             before = len(self.trace)
             while self._move():
@@ -229,7 +249,7 @@ class World:
 
 def play(seed: int) -> list[str]:
     """Run one schedule; its trace. ViolationError contains seed and trace."""
-    world = World(Random(seed))  # noqa: S311
+    world = World(Random(seed), others=seed % 8 == 0)  # noqa: S311
     try:
         world.run()
     except ViolationError as error:

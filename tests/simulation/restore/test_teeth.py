@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup import planner as backup_planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import effects
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore import planner, previous
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.plan import Observation
@@ -33,6 +34,11 @@ def _leaves_at_once(patch: Patch) -> None:
 
 def _uses_volumes_of_running_members(patch: Patch) -> None:
     patch.setattr(Observation, "at_rest", Observation.held_by)
+
+
+def _uses_any_claim(patch: Patch) -> None:
+    patch.setattr(Observation, "is_own_claim", lambda *_: True)
+    patch.setattr(effects, "is_of_same_owner", lambda *_: True)
 
 
 def _starts_with_the_first_member(patch: Patch) -> None:
@@ -64,6 +70,10 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "volumes are used while members run": (_uses_volumes_of_running_members, "no volume is changed while members run"),
     "a cluster starts before all data is there": (_starts_with_the_first_member, "a cluster starts only with"),
+    "the PVC of another program is used": (
+        _uses_any_claim,
+        "data is deleted only if a verified copy exists elsewhere: theirs",
+    ),
     "previous data is not put back": (
         lambda patch: patch.setattr(previous, "put_back", lambda *arguments: arguments[-1]),
         "everything reaches a terminal phase",

@@ -18,7 +18,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.backup.plan import (
 from ansible_collections.etcdops.etcd.plugins.module_utils.backup.planner import abandoned, last_good, plan, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Ended, Job
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Ref
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 CLUSTER = Cluster("example", "ns", "cluster-uid", 1, 3, "3.6.16")
@@ -31,6 +31,7 @@ MEMBERS = [
     {"name": "example-2", "role": "voter", "healthy": True},
     {"name": "example-3", "role": "learner", "healthy": True},
 ]
+SNAPSHOT = Ref("one-snapshot", "claim-1")  # the PVC
 OBSERVED = Observation(NOW, "operator:1", CLUSTER, {"members": MEMBERS}, {"example-2": "node-2"})
 SAVED = {
     "size": 20512,
@@ -103,7 +104,7 @@ def test_backup_succeeds_and_its_job_is_deleted() -> None:
     assert (after["revision"], after["keys"], after["hash"], after["bytes"]) == (7, 9, "ff", 20512)
     assert (after["clusterID"], after["etcdVersion"], after["member"]) == ("c1", "3.6.16", "example-2")
     tidy = plan(CLAIM, replace(OBSERVED, job=DONE), after)
-    assert tidy.action == CleanUp(jobs=("one-backup",))
+    assert tidy.action == CleanUp(jobs=(Ref("one-backup", ""),))
     rest = plan(CLAIM, Observation(NOW), after)
     assert (rest.phase, rest.action) == (Phase.SUCCEEDED, None)
 
@@ -158,7 +159,7 @@ def test_backup_fails_when_its_pod_does_not_start_in_time() -> None:
     assert "secret keys not found" in plan(CLAIM, replace(OBSERVED, job=waiting), {}).message
     late = replace(OBSERVED, job=waiting, now=NOW + timedelta(minutes=3))
     planned = plan(CLAIM, late, {})
-    assert (planned.phase, planned.action) == (Phase.FAILED, CleanUp(jobs=("one-backup",)))
+    assert (planned.phase, planned.action) == (Phase.FAILED, CleanUp(jobs=(Ref("one-backup", ""),)))
     assert planned.message == "Its pod can't start: secret keys not found."
     begun = plan(CLAIM, replace(late, job=replace(waiting, begun=True)), {})
     assert begun.phase is Phase.RUNNING
@@ -176,7 +177,7 @@ def test_nothing_is_removed_while_a_pod_may_write() -> None:
     stopping = replace(OBSERVED, job=Job(NOW, False, "", stopping=True))
     for backup in (CLAIM, replace(CLAIM, deleting=True)):
         planned = plan(backup, stopping, begun)
-        assert (planned.action, planned.finalized) == (CleanUp(jobs=("one-backup",)), False)
+        assert (planned.action, planned.finalized) == (CleanUp(jobs=(Ref("one-backup", ""),)), False)
         assert _created(plan(backup, OBSERVED, begun))
 
 
@@ -225,12 +226,12 @@ def test_data_is_deleted_with_the_backup_only_on_request() -> None:
     assert not first.finalized
     assert plan(going, replace(OBSERVED, cleanup=Job(NOW, True, "")), good).finalized
     stuck = plan(going, replace(OBSERVED, cleanup=_failed(delete=Ended(1, '{"error": "no"}'))), good)
-    assert (stuck.finalized, stuck.action) == (False, CleanUp(jobs=("one-cleanup",)))
+    assert (stuck.finalized, stuck.action) == (False, CleanUp(jobs=(Ref("one-cleanup", ""),)))
     assert stuck.reason is Reason.CANNOT_DELETE
     assert "etcdops.dev/skip-cleanup=true" in stuck.message
     assert plan(replace(going, skip_cleanup=True), OBSERVED, good).finalized
     stopping = plan(kept, replace(OBSERVED, job=Job(NOW, False, "")), {"phase": "Running"})
-    assert stopping.action == CleanUp(jobs=("one-backup",))
+    assert stopping.action == CleanUp(jobs=(Ref("one-backup", ""),))
 
 
 @pytest.mark.parametrize("phase", [Phase.SUCCEEDED, Phase.FAILED])
@@ -258,32 +259,52 @@ def test_own_pvc_is_created_with_the_job() -> None:
     volumes = job["spec"]["template"]["spec"]["volumes"]
     assert {"name": "claim", "persistentVolumeClaim": {"claimName": "one-snapshot"}} in volumes
     assert OWN.location == "claim://one-snapshot/example/one-12345678.db"
-    assert _created(plan(OWN, replace(OBSERVED, claim_uid=OWN.uid), {}))  # after a crash
+    assert _created(plan(OWN, replace(OBSERVED, claim_uid=OWN.uid, claim=SNAPSHOT), {}))  # after a crash
 
 
 def test_pvc_of_another_object_is_refused_and_left_alone() -> None:
-    theirs = replace(OBSERVED, claim_uid="")
+    theirs = replace(OBSERVED, claim_uid="", claim=SNAPSHOT)
     refused = plan(OWN, theirs, {})
-    assert (refused.phase, refused.action) == (Phase.FAILED, None)
-    assert refused.message == "PVC one-snapshot exists and was not made for this EtcdBackup."
+    assert (refused.phase, refused.reason, refused.action) == (Phase.PENDING, Reason.FOREIGN_OBJECT, None)
+    assert "PVC one-snapshot: not made for this EtcdBackup" in refused.message
+    assert _created(plan(OWN, OBSERVED, _told(OWN, refused, {})))  # it was deleted
     going = replace(OWN, deleting=True, delete_data=True)
     assert plan(going, theirs, _ended(OWN, Phase.SUCCEEDED)).finalized
 
 
+@pytest.mark.parametrize("seen", [{"claim_uid": ""}, {"foreign": frozenset({"Job one-backup"})}], ids=str)
+def test_foreign_object_is_waited_for_then_fails_the_backup(seen: dict[str, Any]) -> None:
+    observed = replace(OBSERVED, **seen)
+    waiting = plan(OWN, observed, {})
+    assert (waiting.reason, waiting.action, waiting.reason.warning) == (Reason.FOREIGN_OBJECT, None, True)
+    late = plan(OWN, replace(observed, now=NOW + timedelta(minutes=3)), _told(OWN, waiting, {}))
+    assert (late.phase, late.action) == (Phase.FAILED, None)
+    assert late.message == waiting.message
+
+
+def test_foreign_job_of_the_same_name_is_not_deleted() -> None:
+    seen = replace(OBSERVED, foreign=frozenset({"Job one-cleanup"}))
+    going = replace(CLAIM, deleting=True, delete_data=True)
+    waiting = plan(going, seen, _ended(CLAIM, Phase.SUCCEEDED))
+    assert (waiting.reason, waiting.action, waiting.finalized) == (Reason.FOREIGN_OBJECT, None, False)
+    assert "Job one-cleanup" in waiting.message
+    assert "etcdops.dev/skip-cleanup" in waiting.message
+
+
 def test_own_pvc_is_deleted_when_the_backup_fails() -> None:
     job = _failed(save=Ended(1, '{"error": "the disk is full"}'))
-    planned = plan(OWN, replace(OBSERVED, job=job, claim_uid=OWN.uid), {})
-    assert (planned.phase, planned.action) == (Phase.RUNNING, CleanUp(claims=("one-snapshot",)))
+    planned = plan(OWN, replace(OBSERVED, job=job, claim_uid=OWN.uid, claim=SNAPSHOT), {})
+    assert (planned.phase, planned.action) == (Phase.RUNNING, CleanUp(claims=(SNAPSHOT,)))
     before = _told(OWN, planned, {})
     assert plan(OWN, replace(OBSERVED, job=job), before).message == "The disk is full."
 
 
 def test_own_pvc_is_deleted_with_the_backup_only_on_request() -> None:
-    good, seen = _ended(OWN, Phase.SUCCEEDED), replace(OBSERVED, claim_uid=OWN.uid)
+    good, seen = _ended(OWN, Phase.SUCCEEDED), replace(OBSERVED, claim_uid=OWN.uid, claim=SNAPSHOT)
     assert plan(replace(OWN, deleting=True), seen, good).finalized
     going = replace(OWN, deleting=True, delete_data=True)
     planned = plan(going, seen, good)
-    assert (planned.action, planned.finalized) == (CleanUp(claims=("one-snapshot",)), False)
+    assert (planned.action, planned.finalized) == (CleanUp(claims=(SNAPSHOT,)), False)
     assert plan(going, OBSERVED, good).finalized
     shared = plan(going, replace(seen, shared=True), good)  # another snapshot is on it
     assert [each["metadata"]["name"] for each in _created(shared)] == ["one-cleanup"]
@@ -300,14 +321,15 @@ def test_cleanup_job_has_the_scheduling_settings_of_the_members() -> None:
 def test_backup_deleted_right_after_its_job_was_created_leaves_nothing() -> None:
     own = replace(CLAIM, destination=Destination(claim=ClaimStore("one-snapshot", own=True)), deleting=True)
     for backup in (own, replace(CLAIM, deleting=True)):
-        there = replace(OBSERVED, job=Job(NOW, False, ""), claim_uid=backup.uid if backup is own else None)
+        there = replace(OBSERVED, job=Job(NOW, False, ""))
+        there = replace(there, claim_uid=own.uid, claim=SNAPSHOT) if backup is own else there
         stopping = plan(backup, there, {})  # the status has nothing of the Job yet
-        assert stopping.action == CleanUp(jobs=("one-backup",))
+        assert stopping.action == CleanUp(jobs=(Ref("one-backup", ""),))
         after = _told(backup, stopping, {})
         removing = plan(backup, replace(there, job=None), after)
         assert isinstance(removing.action, CleanUp if backup is own else StartJob)
         assert not removing.finalized
-    assert plan(own, replace(OBSERVED, claim_uid=own.uid), {}).action == CleanUp(claims=("one-snapshot",))
+    assert plan(own, replace(OBSERVED, claim_uid=own.uid, claim=SNAPSHOT), {}).action == CleanUp(claims=(SNAPSHOT,))
     assert plan(own, OBSERVED, {}).finalized
 
 
@@ -329,7 +351,7 @@ def test_image_that_cannot_be_pulled_fails_the_backup_and_its_snapshot_is_remove
     assert plan(CLAIM, replace(later, job=replace(stuck, waits_since=later.now)), {}).reason is Reason.RUNNING
     planned = plan(CLAIM, replace(later, job=replace(stuck, waits_since=NOW)), {})
     assert (planned.reason, planned.record["failure"]) == (Reason.CLEANING_UP, stuck.problem)
-    assert planned.action == CleanUp(jobs=("one-backup",))
+    assert planned.action == CleanUp(jobs=(Ref("one-backup", ""),))
 
 
 def test_etcdutl_has_the_running_version() -> None:

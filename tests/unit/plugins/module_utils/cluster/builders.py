@@ -178,7 +178,7 @@ def template_hash(cluster: Cluster) -> str:
 
 def nothing() -> Observation:
     """An EtcdCluster that was just created."""
-    return Observation(NOW, certificates=Certificates(missing=("e-ca",)))
+    return Observation(NOW, certificates=Certificates(missing=("e-ca-client",)))
 
 
 def running(numbers: Iterable[int] = range(3), *, replicas: int = 3, opened: Iterable[int] = ()) -> Observation:

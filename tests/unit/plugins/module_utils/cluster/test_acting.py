@@ -75,6 +75,20 @@ def test_missing_credentials_are_an_error(three_live: Live) -> None:
         pass
 
 
+def test_secret_of_something_else_is_not_used_as_credentials(three_live: Live) -> None:
+    secure = three_live.resource
+    secure = {**secure, "metadata": {"namespace": three_live.namespace, "name": "foreign"}}
+    secure.pop("status", None)
+    three_live.kube.apply(secure | {"spec": secure["spec"] | {"tls": {"mode": "Managed"}}})
+    meta = {"namespace": three_live.namespace, "name": "foreign-operator-tls"}
+    three_live.kube.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
+    with (
+        pytest.raises(ChangedError, match="Secret foreign-operator-tls belongs to something else"),
+        acting.reach(three_live.kube, three_live.namespace, "foreign"),
+    ):
+        pass
+
+
 def test_members_of_another_cluster_do_not_count(three_live: Live) -> None:
     three_live.kube.patch_status("EtcdCluster", three_live.namespace, "e", {"clusterID": "abc"})
     with pytest.raises(EtcdError, match="it belongs to another cluster"), _reached(three_live):

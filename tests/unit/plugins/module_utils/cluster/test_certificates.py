@@ -18,8 +18,8 @@ DOMAIN = "cluster.local"
 
 def _all() -> dict[str, Manifest | None]:
     found: dict[str, Manifest | None] = {
-        "e-ca": pki.authority_secret(CLUSTER, "client", NOW),
-        "e-peer-ca": pki.authority_secret(CLUSTER, "peer", NOW),
+        "e-ca-client": pki.authority_secret(CLUSTER, "client", NOW),
+        "e-ca-peer": pki.authority_secret(CLUSTER, "peer", NOW),
     }
     for role in certificates.ROLES:
         authority = found[certificates.authority_name(CLUSTER, certificates.authority_of(role))]
@@ -55,7 +55,7 @@ def test_missing_secret_is_found() -> None:
 
 
 def test_another_ca_or_other_names_make_a_certificate_due() -> None:
-    other = _all() | {"e-peer-ca": pki.authority_secret(CLUSTER, "peer", NOW)}
+    other = _all() | {"e-ca-peer": pki.authority_secret(CLUSTER, "peer", NOW)}
     assert certificates.check(CLUSTER, other, NOW, DOMAIN).due == ("e-peer-tls",)
     assert set(certificates.check(CLUSTER, _all(), NOW, "other.domain").due) == {"e-server-tls", "e-peer-tls"}
 

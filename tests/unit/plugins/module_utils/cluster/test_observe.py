@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import manifest as backup_manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import manifests
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import FormCluster
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import owner
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Upgrade, upgrade_record
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import NodeState, Pod
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observe import claim_of, observe, pod_of
@@ -203,7 +206,12 @@ def test_members_are_asked_with_the_certificate_of_the_operator(
         assert (without.membership, dict(without.observed.view.answers)) == (None, {})
         assert "e-operator-tls" in without.observed.certificates.missing
         meta = {"namespace": secure.namespace, "name": "e-operator-tls"}
-        secure.kube.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}
+        secure.kube.create(secret)
+        foreign = _observed(secure).observed
+        assert (list(map(str, foreign.foreign)), foreign.view.answered) == (["Secret e-operator-tls"], False)
+        assert "e-operator-tls" not in foreign.certificates.missing
+        secure.kube.apply({**secret, "metadata": {**meta, "ownerReferences": [owner(secure.cluster)]}})
         s = _observed(secure)
         assert s.healthy("e-0")
         assert s.observed.view.quorum
@@ -217,10 +225,8 @@ def _encoded(path: Path) -> str:
 
 def test_snapshots_are_read_only_while_they_matter(one_live: Live) -> None:
     def backup(name: str) -> None:
-        meta = {"namespace": one_live.namespace, "name": name}
         spec = {"cluster": "e", "destination": {"newClaim": {}}}
-        made = {"apiVersion": "etcdops.dev/v1beta1", "kind": "EtcdBackup", "metadata": meta, "spec": spec}
-        assert one_live.kube.create(made)
+        assert one_live.kube.create(backup_manifest(one_live.namespace, name, "EtcdCluster/e", spec))
 
     def found(cluster: Any, upgrade: Upgrade | None = None) -> set[str]:
         return set(observe(one_live.kube, cluster, upgrade_record(upgrade)).observed.objects)
@@ -353,3 +359,32 @@ def test_claim_without_a_uid_label_belongs_to_no_cluster() -> None:
     meta = {"name": "data-e-0", "labels": {}, "deletionTimestamp": NOW.isoformat(), "uid": "uid"}
     found = claim_of({"metadata": meta, "spec": {}}, ())
     assert (found.cluster_uid, found.deleting, found.requested, found.capacity) == ("", True, "", "")
+
+
+def test_foreign_objects_are_observed_and_not_used(one_live: Live) -> None:
+    cluster = replace(one_live.cluster, size=2)
+    meta = {"namespace": one_live.namespace, "name": cluster.config_map}
+    foreign = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"e-0.yaml": "theirs"}}
+    one_live.kube.create(foreign)
+    one_live.claim(0)
+    claim = manifests.claim_manifest(cluster, "e-1")
+    one_live.kube.create({**claim, "metadata": {**claim["metadata"], "labels": {}}})
+    s = observe(one_live.kube, cluster, {})
+    assert (list(map(str, s.observed.foreign)), s.files) == ([f"ConfigMap {cluster.config_map}"], {})
+    assert [(one.name, one.cluster_uid) for one in s.observed.claims] == [("data-e-0", cluster.uid), ("data-e-1", "")]
+    memory = replace(cluster, storage=Storage("Memory"))
+    assert [one.name for one in observe(one_live.kube, memory, {}).observed.claims] == ["data-e-0"]
+
+
+def test_pvcs_of_a_settled_cluster_are_read_once(one_live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_live.claim(0)
+    asked: list[Any] = []
+    read = one_live.kube.read
+
+    def noted(found: list[Any]) -> Any:
+        asked.extend(found)
+        return read(found)
+
+    monkeypatch.setattr(one_live.kube, "read", noted)
+    observe(one_live.kube, one_live.cluster, {})
+    assert [one.name for one in asked if one.kind == "PersistentVolumeClaim"] == [""]

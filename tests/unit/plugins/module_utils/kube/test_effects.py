@@ -6,11 +6,13 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import As
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.effects import (
     apply_all,
     apply_object,
+    create_all,
     delete_found,
     delete_refs,
     existing,
 )
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest, based_on
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.ownership import owner_reference
 
 from tests.unit.plugins.objects import Namespace
 
@@ -165,3 +167,43 @@ def test_what_a_created_object_has_too_much_is_removed_by_the_next_apply(namespa
     assert _live(namespace)["metadata"]["labels"] == {"one": "yes"}
     managers = [(each["manager"], each["operation"]) for each in _live(namespace)["metadata"]["managedFields"]]
     assert managers == [("etcdops", "Apply")]
+
+
+def test_object_of_another_owner_is_not_changed(namespace: Namespace) -> None:
+    """Neither the one that was decided on, nor one that took its name."""
+    theirs = namespace.config_map("one")
+    wanted = _owned(namespace, "uid-1")
+    for condition in (wanted, based_on(wanted, theirs)):
+        done = apply_all(namespace.kube, [condition])
+        assert (done.changed, done.names) == (False, [])
+        assert "ConfigMap one belongs to something else" in done.refused
+    assert create_all(namespace.kube, [wanted]).refused
+    assert namespace.get("ConfigMap", "one") == theirs
+
+
+def test_nothing_is_created_after_an_object_of_another_owner(namespace: Namespace) -> None:
+    one, two = _owned(namespace, "uid-1"), _owned(namespace, "uid-1", "two")
+    assert create_all(namespace.kube, [one]).names == ["ConfigMap/one"]
+    assert create_all(namespace.kube, [one, two]).names == ["ConfigMap/one", "ConfigMap/two"]  # again, after a crash
+    theirs = _owned(namespace, "uid-2")
+    done = create_all(namespace.kube, [theirs, _owned(namespace, "uid-2", "three")])
+    assert (done.names, namespace.kube.get("ConfigMap", namespace.name, "three")) == ([], None)
+
+
+def test_pvc_that_was_replaced_does_not_grow(namespace: Namespace) -> None:
+    namespace.claim("data")
+    part = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+    }
+    meta = {"namespace": namespace.name, "name": "data"}
+    uid = namespace.get("PersistentVolumeClaim", "data")["metadata"]["uid"]
+    assert apply_all(namespace.kube, [{**part, "metadata": {**meta, "uid": uid}}]).refused == ""
+    assert "was changed" in apply_all(namespace.kube, [{**part, "metadata": {**meta, "uid": "another"}}]).refused
+
+
+def _owned(namespace: Namespace, uid: str, name: str = "one") -> Manifest:
+    owners = [owner_reference("EtcdCluster", "e", uid)]
+    meta = {"namespace": namespace.name, "name": name, "ownerReferences": owners}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ours": uid}}

@@ -11,6 +11,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Re
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import claim_manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore import jobs
+from ansible_collections.etcdops.etcd.plugins.module_utils.restore.jobs import Source, member, transfer_name
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.observe import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.planner import backup_name
 
@@ -196,7 +197,8 @@ def test_snapshot_of_the_current_data_is_observed_by_its_backup(namespace: Names
     namespace.claim("disk")
     restore = _restore(namespace)
     spec = {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
-    namespace.resource("EtcdBackup", backup_name(restore), spec, {"phase": "Running"})
+    requested = {"etcdops.dev/requested-by": "EtcdRestore/back"}
+    namespace.resource("EtcdBackup", backup_name(restore), spec, {"phase": "Running"}, annotations=requested)
     assert observe(namespace.kube, restore, {}).backup == {"phase": "Running"}
 
 
@@ -204,3 +206,29 @@ def test_finished_restore_needs_neither_snapshot_nor_backup(namespace: Namespace
     restore = _restore(namespace, source={"backup": "deleted-since"})
     found = observe(namespace.kube, restore, {"phase": "Succeeded"})
     assert (found.snapshot, found.problem, found.backup, found.stopped) == (None, "", None, True)
+
+
+def test_pvc_without_labels_that_has_the_name_of_a_members_is_observed(namespace: Namespace) -> None:
+    namespace.claim("data-fresh-0")
+    namespace.claim("data-fresh-3")  # no member's
+    restore = _restore(namespace, _new())
+    found = observe(namespace.kube, restore, {})
+    assert {name: claim.cluster_uid for name, claim in found.claims.items()} == {"data-fresh-0": ""}
+    assert observe(namespace.kube, restore, {"phase": "Failed"}).claims == {}
+
+
+def test_objects_of_something_else_are_foreign(namespace: Namespace) -> None:
+    _cluster(namespace)
+    namespace.claim("disk")
+    restore = _restore(namespace)
+    job = member(restore, parse_cluster(namespace.get("EtcdCluster", "example")), 0, Source("10.0.0.9", 3, "image"))
+    name, meta = transfer_name(restore), {**job["metadata"], "ownerReferences": []}
+    namespace.create({**job, "metadata": meta})
+    namespace.create({**job, "metadata": {**meta, "name": "back-source"}})
+    namespace.secret(name)
+    spec = {"cluster": "example", "destination": {"claim": {"name": "disk"}}}
+    namespace.resource("EtcdBackup", backup_name(restore), spec, {"phase": "Succeeded"})
+    found = observe(namespace.kube, restore, {"size": 3})
+    names = {"Job back-source", "Job back-member-0", f"Secret {name}", f"EtcdBackup {backup_name(restore)}"}
+    assert found.foreign == names
+    assert (found.source, found.jobs, found.backup) == (None, {}, None)

@@ -83,8 +83,9 @@ class World:
                 for each in objects:
                     self._create(each)
             case DeleteJobs(jobs):
-                kept = {name: job for name, job in self.seen.jobs.items() if name not in jobs}
-                source = None if "back-source" in jobs else self.seen.source
+                gone = {job.name for job in jobs}
+                kept = {name: job for name, job in self.seen.jobs.items() if name not in gone}
+                source = None if "back-source" in gone else self.seen.source
                 self.seen = replace(self.seen, jobs=kept, source=source)
             case RemoveCluster(cluster, claims):
                 assert self.seen.resource
@@ -325,7 +326,7 @@ def test_failure_while_restoring_puts_the_previous_data_back() -> None:
     _until_restoring(world)
     world.seen = replace(world.seen, jobs={**world.seen.jobs, "back-member-0": COMPLETE, "back-member-1": FAILED})
     ended = world.reconcile()
-    assert (ended.phase, ended.action) == (Phase.PUTTING_BACK, DeleteJobs(("back-member-2",)))
+    assert (ended.phase, ended.action) == (Phase.PUTTING_BACK, DeleteJobs((Ref("back-member-2", ""),)))
     made = world.reconcile()
     assert [each["metadata"]["name"] for each in _created(made)] == [f"back-putback-{number}" for number in range(3)]
     assert HELD_BY in world.seen.annotations
@@ -351,7 +352,7 @@ def test_nothing_is_put_back_while_a_job_may_write() -> None:
     stopping = Job(NOW, False, "", stopping=True)
     waiting = world.reconcile(jobs={"back-member-2": stopping})
     assert waiting.phase is Phase.PUTTING_BACK
-    assert waiting.action == DeleteJobs(("back-member-2",))
+    assert waiting.action == DeleteJobs((Ref("back-member-2", ""),))
     assert [each["kind"] for each in _created(world.reconcile(jobs={}))] == ["Job"] * 3
 
 
@@ -482,7 +483,7 @@ def _is_removed(world: World) -> Plan:
     """Everything that the restore made is removed, the PVCs only after the Jobs that write to them."""
     jobs = world.reconcile()
     assert (jobs.phase, jobs.finalized) == (Phase.PUTTING_BACK, False)
-    assert jobs.action == DeleteJobs(tuple(f"back-member-{number}" for number in range(3)))
+    assert jobs.action == DeleteJobs(tuple(Ref(f"back-member-{number}", "") for number in range(3)))
     removed = world.reconcile()
     claims = tuple(Ref(f"data-fresh-{number}", f"uid-of-data-fresh-{number}") for number in range(3))
     assert removed.action == RemoveCluster(Ref("fresh", "cluster-uid"), claims)
@@ -611,7 +612,7 @@ def test_finished_restore_does_nothing_more() -> None:
 def test_jobs_that_a_crash_has_left_are_deleted() -> None:
     left = Observation(NOW, cluster=CLUSTER, jobs={"back-tidy-1": COMPLETE})
     planned = plan(IN_PLACE, left, {"phase": Phase.SUCCEEDED, "tidied": True})
-    assert planned.action == DeleteJobs(("back-tidy-1",))
+    assert planned.action == DeleteJobs((Ref("back-tidy-1", ""),))
 
 
 def test_restore_ends_when_its_namespace_or_itself_is_gone() -> None:

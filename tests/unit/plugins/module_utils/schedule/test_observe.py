@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import Schedule, parse
@@ -10,7 +11,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import Ku
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.observe import observe
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.plan import Observation, StartBackup
-from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.planner import plan
+from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.planner import plan, run_due
 
 from tests.unit.plugins.objects import Namespace
 
@@ -76,3 +77,17 @@ def test_unknown_time_zone_is_left_to_the_planner(namespace: Namespace) -> None:
     _run(namespace, schedule, 1)
     (found,) = observe(namespace.kube, replace(schedule, zone="Mars/Olympus"), {}).backups
     assert str(found.due.tzinfo) == "UTC"
+
+
+def test_backup_with_the_name_of_the_run_that_is_due_is_observed(namespace: Namespace) -> None:
+    schedule = replace(_schedule(namespace), created=datetime.now(UTC) - timedelta(hours=1))
+    due = run_due(schedule, datetime.now(UTC), {})
+    assert not observe(namespace.kube, schedule, {}).foreign
+    namespace.resource("EtcdBackup", due, SPEC)
+    assert observe(namespace.kube, schedule, {}).foreign
+    assert not observe(namespace.kube, schedule, {"lastScheduleTime": datetime.now(UTC).isoformat()}).foreign
+    labels = {"etcdops.dev/schedule-uid": schedule.uid}
+    namespace.kube.delete("EtcdBackup", namespace.name, due)
+    at = datetime.now(UTC).replace(minute=0, second=0, microsecond=0).isoformat()
+    namespace.resource("EtcdBackup", due, SPEC, labels=labels, annotations={"etcdops.dev/due": at})
+    assert not observe(namespace.kube, schedule, {}).foreign

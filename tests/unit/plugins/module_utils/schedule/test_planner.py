@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import Retention, Schedule, runs_after
-from ansible_collections.etcdops.etcd.plugins.module_utils.plan import spread
+from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Ref, spread
 from ansible_collections.etcdops.etcd.plugins.module_utils.schedule.plan import (
     Made,
     Observation,
@@ -50,10 +50,10 @@ class World:
                     self.made[name] = now
         return spread(planned.requeue, self.schedule.uid)
 
-    def _delete(self, names: tuple[str, ...]) -> None:
-        for name in names:
-            self.deleted.append(name)
-            del self.made[name]
+    def _delete(self, refs: tuple[Ref, ...]) -> None:
+        for ref in refs:
+            self.deleted.append(ref.name)
+            del self.made[ref.name]
 
     def _seen(self, name: str, begun: datetime, now: datetime) -> Made:
         due = datetime.strptime(name.removeprefix("hourly-"), "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
@@ -150,7 +150,7 @@ def test_run_that_ends_while_suspended_is_pruned_soon() -> None:
     waiting = plan(suspended, Observation(due[1], tuple(running)), {})
     assert (waiting.action, waiting.requeue) == (None, 5)
     done = (running[0], replace(running[1], phase="Succeeded"))
-    assert plan(suspended, Observation(due[1], done), {}).action == PruneBackups(("hourly-20261116-110000",))
+    assert plan(suspended, Observation(due[1], done), {}).action == PruneBackups((Ref("hourly-20261116-110000", ""),))
 
 
 def test_failed_run_is_reported_with_its_reason() -> None:
@@ -245,3 +245,19 @@ def test_skipped_run_is_recorded_and_reported() -> None:
     assert (planned.reason, planned.action) == (Reason.RUN_SKIPPED, None)
     assert planned.record["lastScheduleTime"] == "2026-11-16T13:00:00Z"
     assert planned.reason.warning
+
+
+def test_run_waits_while_another_backup_has_its_name() -> None:
+    """Nothing is replaced for a run that can't start."""
+    due = CREATED.replace(hour=11, minute=0)
+    running = (Made("hourly-20261116-100000", due - timedelta(hours=1), "Running", uid="1"),)
+    replacing = replace(HOURLY, concurrency="Replace")
+    waiting = plan(replacing, Observation(due, running, foreign=True), {})
+    assert (waiting.reason, waiting.action) == (Reason.FOREIGN_OBJECT, None)
+    assert "EtcdBackup hourly-20261116-110000" in waiting.message
+    assert "lastScheduleTime" not in waiting.record
+    started = plan(replacing, Observation(due, running), {})
+    assert isinstance(started.action, StartBackup)
+    assert started.action.replaced == (Ref("hourly-20261116-100000", "1"),)
+    following = plan(replacing, Observation(due + timedelta(hours=1), running), {})  # its own name is free
+    assert isinstance(following.action, StartBackup)
