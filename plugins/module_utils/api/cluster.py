@@ -151,8 +151,8 @@ def parse(resource: dict[str, Any]) -> Cluster:
 
 
 def _number(text: str) -> int:
-    """A number that the operator wrote; anything else counts as 0."""
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    """The number of members that the operator wrote; anything else, also more than there can be, counts as 0."""
+    return int(text) if len(text) == 1 and text in "123456789" else 0
 
 
 def _upgrade(spec: dict[str, Any]) -> UpgradeSpec:

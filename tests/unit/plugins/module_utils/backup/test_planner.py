@@ -90,7 +90,20 @@ def test_only_the_container_that_stores_the_snapshot_has_credentials() -> None:
     assert env["SNAPSHOT_DEST"] == "s3://bucket/some/prefix/example/one-12345678.db.zst.age"
     assert env["SNAPSHOT_COPY"] == check["command"][3] == "/scratch/snapshot.db"
     assert check["env"] == []
-    assert [mount["name"] for mount in check["volumeMounts"]] == ["scratch"]
+    assert check["volumeMounts"] == [
+        {"name": "scratch", "mountPath": "/scratch/snapshot.db", "subPath": "snapshot.db", "readOnly": True}
+    ]
+    (scratch,) = [each for each in pod["volumes"] if each["name"] == "scratch"]
+    assert scratch["emptyDir"] == {"sizeLimit": str(10 << 30)}
+
+
+def test_container_with_the_image_of_the_user_gets_the_snapshot_only() -> None:
+    (job,) = _created(plan(CLAIM, OBSERVED, {}))
+    (check,) = job["spec"]["template"]["spec"]["containers"]
+    file = "example/one-12345678.db"
+    assert check["volumeMounts"] == [
+        {"name": "claim", "mountPath": f"/claim/{file}", "subPath": file, "readOnly": True}
+    ]
 
 
 def test_backup_succeeds_and_its_job_is_deleted() -> None:
