@@ -59,8 +59,9 @@ def snapshot_job(backup: Backup, cluster: Cluster, observed: Observation, member
     settings |= {} if plain else {"SNAPSHOT_COPY": workers.SNAPSHOT}
     save = workers.worker("save", observed.image, "etcd_backup", needs + jobs.Parts(settings))
     arguments = ["snapshot", "status", where if plain else workers.SNAPSHOT, "--write-out=json"]
-    # The version that members run: an upgrade that waits for this snapshot may ask for an image that does not exist.
-    image = cluster.image(observed.cluster_status.get("version") or cluster.version)
+    # What the member runs: an upgrade that waits for this snapshot may ask for an image that does not exist.
+    running = observed.cluster_status.get("version") or cluster.version
+    image = observed.images.get(members[0]) or cluster.image(running)
     # Its image is named by the user: it gets nothing but the snapshot.
     check = workers.etcdutl(
         "check", image, arguments, workers.claim_snapshot(where) if plain else workers.scratch_snapshot()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..api import cluster as api_cluster
+from ..api import images
 from ..api.backup import BACKUP_LABEL, BACKUP_UID, Backup, Destination
 from ..kube import jobs
 from ..kube.client import Kube
@@ -27,12 +28,15 @@ def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observation:
     resource = api.get("EtcdCluster", backup.namespace, backup.cluster)
     cluster = api_cluster.parse(resource) if resource else None
     starting = job is None and cluster is not None
+    members = _members(api, cluster) if starting and cluster else {}
     return Observation(
         now=now,
         image=own_image(api),
         cluster=cluster,
         cluster_status=(resource or {}).get("status", {}),
-        nodes=_nodes(api, cluster) if starting and cluster else {},
+        nodes={name: pod["spec"].get("nodeName", "") for name, pod in members.items()},
+        images={name: pod["spec"]["containers"][0]["image"] for name, pod in members.items()},
+        refused_image=images.refusal(cluster, images.allowed()) if cluster else "",
         claim_uid=_claim_uid(api, backup),
         shared=_shared(api, backup),
         job=job,
@@ -71,9 +75,9 @@ def own_image(api: Kube) -> str:
     return str(next(c["image"] for c in pod["spec"]["containers"] if c["name"] == "operator"))
 
 
-def _nodes(api: Kube, cluster: api_cluster.Cluster) -> dict[str, str]:
-    pods = api.list("Pod", cluster.namespace, cluster.selector)
-    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+def _members(api: Kube, cluster: api_cluster.Cluster) -> dict[str, Manifest]:
+    """The members' pods, by name."""
+    return {pod["metadata"]["name"]: pod for pod in api.list("Pod", cluster.namespace, cluster.selector)}
 
 
 def _claim_uid(api: Kube, backup: Backup) -> str | None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..api import cluster as api_cluster
+from ..api import images
 from ..api.restore import Restore, Snapshot, of_backup
 from ..backup.observe import missing, own_image
 from ..cluster.manifests import UID_LABEL
@@ -32,6 +33,7 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
     source = _job(api, restore, restore_jobs.source_name(restore), pods, now)
     needed = restore.in_place and not status.get("tidied")
     before = api.get("EtcdBackup", namespace, backup_name(restore)) if needed else None
+    cluster = api_cluster.parse(would_be) if would_be else None
     return Observation(
         now=now,
         image=own_image(api),
@@ -39,8 +41,9 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
         problem=problem,
         pending=pending,
         resource=resource,
-        cluster=api_cluster.parse(would_be) if would_be else None,
+        cluster=cluster,
         refusal=refusal,
+        refused_image=images.refusal(cluster, images.allowed()) if cluster else "",
         rival=first_of(restore, api.list("EtcdRestore", namespace, "")) if restore.in_place and not finished else "",
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
         claims={each["metadata"]["name"]: _claim(each["metadata"]) for each in claims},
