@@ -43,7 +43,7 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
         resource=resource,
         cluster=cluster,
         refusal=refusal,
-        refused_image=images.refusal(cluster, images.allowed()) if cluster else "",
+        refused_image=images.refusal(cluster, images.allowed()) if cluster and not refusal else "",
         rival=first_of(restore, api.list("EtcdRestore", namespace, "")) if restore.in_place and not finished else "",
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
         claims={each["metadata"]["name"]: _claim(each["metadata"]) for each in claims},

@@ -355,6 +355,14 @@ def test_etcdutl_has_the_running_version() -> None:
     assert job["spec"]["template"]["spec"]["containers"][0]["image"] == CLUSTER.image()
 
 
+def test_etcdutl_has_the_image_that_the_member_runs_and_no_other_that_is_not_allowed() -> None:
+    refused = replace(OBSERVED, refused_image="spec.repository: not allowed")
+    planned = plan(CLAIM, refused, {})
+    assert (planned.action, planned.record["failure"]) == (None, "spec.repository: not allowed")
+    (job,) = _created(plan(CLAIM, replace(refused, images={"example-2": "allowed/etcd:v3.6.16"}), {}))
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == "allowed/etcd:v3.6.16"
+
+
 def test_namespace_that_is_being_deleted_leaves_the_data() -> None:
     planned = abandoned(SEALED)
     assert (planned.reason, planned.finalized, planned.action) == (Reason.LEFT_BEHIND, True, None)
