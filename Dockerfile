@@ -49,6 +49,8 @@ ENV ANSIBLE_GATHERING=explicit \
 ENV PATH=/opt/ansible/warm_runner/bin:${PATH} \
     ANSIBLE_ACTION_PLUGINS=/opt/ansible/warm_runner/action \
     WARM_RUNNER_SERVERS=4 \
+    WARM_RUNNER_FOLDERS=/tmp/ansible-operator/runner/*/*/*/*/* \
+    WARM_RUNNER_ARTIFACTS=3 \
     WARM_RUNNER_PRELOAD=ansible_collections.etcdops.etcd.plugins.modules \
     WARM_RUNNER_TRUSTED=ansible.builtin.include_tasks,requeue_after,ansible_collections.etcdops.etcd.plugins.modules
 

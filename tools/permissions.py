@@ -22,6 +22,8 @@ EXPLAINED = {
     ("etcdops.dev", "etcdclusters/finalizers", "update"),
     ("etcdops.dev", "etcdbackups/finalizers", "update"),
     ("etcdops.dev", "etcdrestores/finalizers", "update"),
+    # deploy/policy asks the API server whether the operator has it.
+    ("etcdops.dev", "etcdclusters", "operate"),
 }
 # Correctly refused: ansible-operator tries to write a status to an object that was deleted just before its run began.
 # The operator's own modules are the only writers of status.

@@ -34,7 +34,7 @@ _PER_RUN = (b"ANSIBLE_CACHE_PLUGIN_CONNECTION", b"ANSIBLE_ROLES_PATH")
 _HELLO_SECONDS = 1  # a healthy server answers within a millisecond
 _TAKEN_SECONDS = 5
 _RETRY_SECONDS = 60  # after a server failed to start
-_SERVER_FILES = ("server.py", "programs.py", "process.py", "shortcuts.py", "action/normal.py")
+_SERVER_FILES = ("server.py", "folders.py", "programs.py", "process.py", "shortcuts.py", "action/normal.py")
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -43,12 +43,32 @@ def main(here: str) -> None:
     program = os.path.basename(sys.argv[0])
     real = _real(program, here)
     argv = [real, *sys.argv[1:]]
+    if program == "ansible-runner":
+        _limit_artifacts(argv)
+        _hold(argv)
     if os.environ.get("WARM_RUNNER") != "off":
         try:
             _try_warm(program, argv)
         except OSError:
             pass
     os.execv(real, argv)
+
+
+def _limit_artifacts(argv: list[str]) -> None:
+    """Whoever starts ansible-runner may take the number from an object that anyone can write."""
+    if (number := limit("ARTIFACTS", 0)) and "--rotate-artifacts" in argv[:-1]:
+        argv[argv.index("--rotate-artifacts") + 1] = str(number)
+
+
+def _hold(argv: list[str]) -> None:
+    """Keep the folder of this run until we end, also when we become the real program (folders.py)."""
+    if os.environ.get("WARM_RUNNER_FOLDERS") and argv[1:2] == ["run"]:
+        try:
+            fd = os.open(argv[2], os.O_RDONLY | os.O_DIRECTORY)
+            os.set_inheritable(fd, True)
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (OSError, IndexError):
+            pass  # the program reports the problem
 
 
 def _try_warm(program: str, argv: list[str]) -> None:

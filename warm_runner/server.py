@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from . import client, process
+from . import client, folders, process
 from .programs import PROGRAMS
 
 _TICK = 30.0  # seconds between two checks of its own state
@@ -83,17 +83,33 @@ def main() -> None:
         PROGRAMS[program].reset()
         process.run(code, real)
 
+    pattern = os.environ.get("WARM_RUNNER_FOLDERS")
+
+    def tidy() -> None:
+        if pattern and program == "ansible-runner":
+            folders.remove_idle(pattern, client.limit("KEEP", 200), f"{os.path.dirname(path)}/removed")
+
     gc.collect()
     gc.freeze()  # a collection in a fork would write to shared memory, and so copy it
     gc.set_threshold(50_000)  # a run is short, and most of its objects live until its end
-    Server(path, run, successor).serve()
+    Server(path, run, successor, tidy).serve()
 
 
 class Server:
-    """`run` is called in the fork; `successor` starts the next server, which takes the socket's place."""
+    """`run` is called in the fork; `successor` starts the next server, which takes the socket's place.
 
-    def __init__(self, path: str, run: Callable[[Request], NoReturn], successor: Callable[[], None]) -> None:
-        self._path, self._run, self._successor = path, run, successor
+    `tidy` is called in a fork from time to time, while there are runs.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        run: Callable[[Request], NoReturn],
+        successor: Callable[[], None],
+        tidy: Callable[[], None],
+    ) -> None:
+        self._path, self._run, self._successor, self._tidy = path, run, successor, tidy
+        self._tidied_at = time.monotonic()
         self._pid = os.getpid()
         self._runs: dict[int, Run] = {}  # by pidfd
         self._waiting: set[socket.socket] = set()
@@ -144,6 +160,9 @@ class Server:
             elif self._needs_successor() and now >= self._renew_at:
                 self._renew_at = now + 60
                 self._successor()
+            if self._busy_at > self._tidied_at and now >= self._tidied_at + client.limit("TIDY", 60):
+                self._tidied_at = now
+                self._start_tidying()
         return bool(self._listener.fileno() >= 0 or self._runs or self._waiting)
 
     def _seconds_to_wait(self) -> float:
@@ -245,6 +264,25 @@ class Server:
             sys.excepthook(type(error), error, error.__traceback__)
         finally:
             os._exit(70)
+
+    def _start_tidying(self) -> None:
+        try:
+            pid = os.fork()
+        except OSError:  # no memory, too many processes: the next time
+            return
+        if pid == 0:
+            try:
+                self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                self._tidy()
+            finally:
+                os._exit(0)
+        pidfd = os.pidfd_open(pid)
+        self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._tidied(pid, pidfd))
+
+    def _tidied(self, pid: int, pidfd: int) -> None:
+        os.waitpid(pid, 0)
+        self._selector.unregister(pidfd)
+        os.close(pidfd)
 
     def _on_message(self, run: Run) -> None:
         """A signal to forward, or the end of the client."""

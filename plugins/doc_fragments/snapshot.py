@@ -65,6 +65,12 @@ options:
     description:
       - A file with the age private key (C(AGE-SECRET-KEY-1…)). Required if the snapshot is encrypted.
     type: path
+  max_size:
+    description:
+      - How many bytes the plain snapshot may have, decrypted and decompressed. The module fails when it has more, or
+        more than 80 % of the free space where it is written.
+    type: int
+    version_added: "0.2.0"
 requirements:
   - obstore, for object stores
   - zstandard, for compressed snapshots

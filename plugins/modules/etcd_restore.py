@@ -129,7 +129,7 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.fetch import fetch
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.fetch import Expected, fetch
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     FETCH_OPTIONS,
     OPTIONS,
@@ -229,7 +229,7 @@ def _restore(module: AnsibleModule) -> Result:
 def _fetch(module: AnsibleModule, plain: Path) -> Result:
     params = module.params
     identities = identities_in(params["identity_file"])
-    found = fetch(params["src"], plain, s3_settings(params), identities, params["sha256"])
+    found = fetch(params["src"], plain, s3_settings(params), identities, Expected(params["sha256"], params["max_size"]))
     return {"snapshot_size": found["snapshot_size"]}
 
 

@@ -99,11 +99,12 @@ storage_version:
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.fetch import fetch
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.fetch import Expected, fetch
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.module import (
     FETCH_OPTIONS,
     OPTIONS,
@@ -130,14 +131,17 @@ def main() -> None:
 
 def _verify(module: AnsibleModule) -> Result:
     params = module.params
-    identities = identities_in(params["identity_file"])
-    settings = s3_settings(params)
     if params["copy"] and not module.check_mode:
-        return {"changed": True, **fetch(params["src"], Path(params["copy"]), settings, identities, params["sha256"])}
+        return {"changed": True, **_fetch(params, Path(params["copy"]))}
     with tempfile.TemporaryDirectory(prefix="etcd-snapshot-", dir=module.tmpdir) as folder:
         plain = Path(folder) / "snapshot.db"
-        found = fetch(params["src"], plain, settings, identities, params["sha256"])
+        found = _fetch(params, plain)
         return {"changed": False, **found, **snapshot_status(params["etcdutl"], str(plain))}
+
+
+def _fetch(params: dict[str, Any], plain: Path) -> Result:
+    identities = identities_in(params["identity_file"])
+    return fetch(params["src"], plain, s3_settings(params), identities, Expected(params["sha256"], params["max_size"]))
 
 
 if __name__ == "__main__":

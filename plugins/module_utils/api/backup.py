@@ -17,6 +17,8 @@ DUE = "etcdops.dev/due"  # an annotation: when a run of a schedule was due
 REQUESTED_BY = "etcdops.dev/requested-by"  # an annotation
 SKIP_CLEANUP = "etcdops.dev/skip-cleanup"  # an annotation: delete the EtcdBackup, though its data can't be deleted
 
+_LONGEST_NAME = 253  # as the CRD allows it in the status
+
 
 @dataclass(frozen=True)
 class S3Store:
@@ -149,10 +151,10 @@ def manifest(namespace: str, name: str, requested_by: str, spec: Manifest, **met
 def _requested_by(meta: dict[str, Any]) -> str:
     """The object that it was created for, otherwise the program that created it."""
     if named := (meta.get("annotations") or {}).get(REQUESTED_BY):
-        return str(named)
+        return str(named)[:_LONGEST_NAME]
     makers = [entry for entry in meta.get("managedFields", []) if entry.get("manager") != "ansible-operator"]
     first: dict[str, Any] = min(makers, key=lambda entry: entry.get("time", ""), default={})
-    return str(first.get("manager", ""))
+    return str(first.get("manager", ""))[:_LONGEST_NAME]
 
 
 def ended_at(resource: Manifest) -> datetime:

@@ -53,6 +53,7 @@ class Cluster:
     size: int
     version: str
     repository: str = REPOSITORY
+    spec_image: str = ""  # by digest; of spec.version only
     paused: bool = False
     deleting: bool = False
     delete_storage: bool = False
@@ -67,8 +68,14 @@ class Cluster:
     pod: dict[str, Any] = field(default_factory=dict)
 
     def image(self, version: str = "") -> str:
-        """The image of an etcd version, by default of spec.version."""
-        return f"{self.repository}:v{version or self.version}"
+        """The image of an etcd version, by default of spec.version.
+
+        spec.image is the image of spec.version only: others are expected in its repository.
+        """
+        if self.spec_image and version in ("", self.version):
+            return self.spec_image
+        repository = self.spec_image.partition("@")[0] or self.repository
+        return f"{repository}:v{version or self.version}"
 
     @property
     def peer_service(self) -> str:
@@ -130,6 +137,7 @@ def parse(resource: dict[str, Any]) -> Cluster:
         size=spec["size"],
         version=spec["version"],
         repository=spec.get("repository", REPOSITORY),
+        spec_image=spec.get("image", ""),
         paused=spec.get("paused", False),
         deleting="deletionTimestamp" in meta,
         delete_storage=spec.get("deletion", {}).get("storage") == "Delete",
@@ -151,8 +159,8 @@ def parse(resource: dict[str, Any]) -> Cluster:
 
 
 def _number(text: str) -> int:
-    """A number that the operator wrote; anything else counts as 0."""
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    """The number of members that the operator wrote; anything else, also more than there can be, counts as 0."""
+    return int(text) if len(text) == 1 and text in "123456789" else 0
 
 
 def _upgrade(spec: dict[str, Any]) -> UpgradeSpec:

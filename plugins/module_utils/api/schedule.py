@@ -117,6 +117,12 @@ def runs_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
     if schedule.cron.startswith("@"):
         fields = _SHORT.get(schedule.cron, "0 3 * * *")
         raise ScheduleError(f"spec.schedule {schedule.cron!r} is not supported. Write it in five fields: {fields}")
+    parts = schedule.cron.split()
+    if len(parts) == 6 and not parts[0].isdecimal():  # more Jobs than one a minute; the CRD refuses it, too
+        raise ScheduleError(
+            f"spec.schedule {schedule.cron!r} is due more often than once a minute. Use five fields such as 0 3 * * *, "
+            "or one number of seconds in the first of six"
+        )
     try:
         return CronSim(schedule.cron, moment.astimezone(zone))
     except CronSimError as error:

@@ -54,7 +54,7 @@ def snapshot_job(backup: Backup, cluster: Cluster, observed: Observation, member
         workers.etcd_client(cluster, members)
         + workers.store(backup.destination)
         + workers.encryption(backup.encryption_secret)
-        + workers.scratch()
+        + workers.scratch(cluster)
     )
     # etcdutl reads a plain snapshot in place.
     where = workers.path_in_pod(backup.destination, backup.file)
@@ -62,11 +62,14 @@ def snapshot_job(backup: Backup, cluster: Cluster, observed: Observation, member
     settings = {"SNAPSHOT_DEST": where, "SNAPSHOT_COMPRESS": str(backup.compress).lower(), "SNAPSHOT_CHECK": "false"}
     settings |= {} if plain else {"SNAPSHOT_COPY": workers.SNAPSHOT}
     save = workers.worker("save", observed.image, "etcd_backup", needs + jobs.Parts(settings))
-    looks = workers.store(backup.destination) if plain else workers.scratch()
     arguments = ["snapshot", "status", where if plain else workers.SNAPSHOT, "--write-out=json"]
-    # The version that members run: an upgrade that waits for this snapshot may ask for an image that does not exist.
-    image = cluster.image(observed.cluster_status.get("version") or cluster.version)
-    check = workers.etcdutl("check", image, arguments, jobs.Parts(mounts=looks.mounts))
+    # What the member runs: an upgrade that waits for this snapshot may ask for an image that does not exist.
+    running = observed.cluster_status.get("version") or cluster.version
+    image = observed.images.get(members[0]) or cluster.image(running)
+    # Its image is named by the user: it gets nothing but the snapshot.
+    check = workers.etcdutl(
+        "check", image, arguments, workers.claim_snapshot(where) if plain else workers.scratch_snapshot()
+    )
     order = jobs.Order(
         namespace=backup.namespace,
         name=job_name(backup),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..api import cluster as api_cluster
+from ..api import images
 from ..api.backup import BACKUP_LABEL, BACKUP_UID, Backup, Destination
 from ..kube import jobs
 from ..kube.client import Kube
@@ -30,12 +31,15 @@ def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observation:
     cluster = api_cluster.parse(resource) if resource else None
     starting = job is None and cluster is not None
     claim = _own_claim(api, backup)
+    members = _members(api, cluster) if starting and cluster else {}
     return Observation(
         now=now,
         image=own_image(api),
         cluster=cluster,
         cluster_status=(resource or {}).get("status", {}),
-        nodes=_nodes(api, cluster) if starting and cluster else {},
+        nodes={name: pod["spec"].get("nodeName", "") for name, pod in members.items()},
+        images={name: pod["spec"]["containers"][0]["image"] for name, pod in members.items()},
+        refused_image=images.refusal(cluster, images.allowed()) if cluster else "",
         claim_uid=_made_for(claim) if claim else None,
         claim=Ref(claim["metadata"]["name"], claim["metadata"]["uid"]) if claim else None,
         foreign=foreign,
@@ -72,9 +76,9 @@ def own_image(api: Kube) -> str:
     return str(next(c["image"] for c in pod["spec"]["containers"] if c["name"] == "operator"))
 
 
-def _nodes(api: Kube, cluster: api_cluster.Cluster) -> dict[str, str]:
-    pods = api.list("Pod", cluster.namespace, cluster.selector)
-    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+def _members(api: Kube, cluster: api_cluster.Cluster) -> dict[str, Manifest]:
+    """The members' pods, by name."""
+    return {pod["metadata"]["name"]: pod for pod in api.list("Pod", cluster.namespace, cluster.selector)}
 
 
 def _own_claim(api: Kube, backup: Backup) -> Manifest | None:

@@ -87,6 +87,8 @@ class Observation:
     cluster: Cluster | None = None
     cluster_status: dict[str, Any] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)  # of the members' pods
+    images: dict[str, str] = field(default_factory=dict)  # of the members' pods
+    refused_image: str = ""  # why the image of the spec may not be used
     claim_uid: str | None = None  # the EtcdBackup that its own PVC was made for; None when there is no such PVC
     claim: Ref | None = None  # that PVC
     foreign: frozenset[str] = frozenset()  # objects that have a name it needs, as "Kind name"

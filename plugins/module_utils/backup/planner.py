@@ -88,6 +88,8 @@ def _start(backup: Backup, observed: Observation, before: dict[str, Any]) -> Pla
     members = healthy_members(observed.cluster_status)
     if observed.missing or _taken(backup, observed) or not members:
         return _wait(backup, observed, before)
+    if observed.refused_image and members[0] not in observed.images:
+        return _failed(observed.refused_image)
     message = f"Taking a snapshot of {backup.cluster} from {members[0]}."
     wanted = [own_claim(backup, cluster)] if backup.own_claim else []
     wanted.append(snapshot_job(backup, cluster, observed, members))

@@ -9,14 +9,17 @@ from typing import Any
 
 from ..api.backup import Destination
 from ..api.cluster import Cluster
-from ..kube.jobs import Parts, container, secret, volume
+from ..kube import quantity
+from ..kube.jobs import Parts, container, only_file, secret, volume
 from ..kube.manifest import Manifest
+from ..kube.security import TLS_KEYS
 
 _PLAYBOOKS = "/opt/ansible/collections/ansible_collections/etcdops/etcd/playbooks"
 _REPORT = "/dev/termination-log"
 SCRATCH = "/scratch"
 CLAIM = "/claim"
 SNAPSHOT = f"{SCRATCH}/snapshot.db"
+_LARGEST = "10Gi"  # etcd recommends 8 GiB at most
 _TLS = "/etc/etcdops/etcd"
 _S3_CA = "/etc/etcdops/s3"
 _ENCRYPTION = "/etc/etcdops/encryption"
@@ -24,8 +27,25 @@ _ENCRYPTION = "/etc/etcdops/encryption"
 _MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
 
 
-def scratch() -> Parts:
-    return volume("scratch", {"emptyDir": {}}, SCRATCH)
+def scratch(cluster: Cluster) -> Parts:
+    """A folder for the plain snapshot of a cluster, on the node's disk."""
+    return volume("scratch", {"emptyDir": {"sizeLimit": str(largest_snapshot(cluster))}}, SCRATCH)
+
+
+def scratch_snapshot() -> Parts:
+    """The plain snapshot alone, for a container of another image than ours."""
+    return only_file("scratch", SCRATCH, SNAPSHOT)
+
+
+def claim_snapshot(path: str) -> Parts:
+    """A snapshot on a PVC, and nothing else that the PVC has."""
+    return only_file("claim", CLAIM, path)
+
+
+def largest_snapshot(cluster: Cluster) -> int:
+    """The bytes that a plain snapshot may have. Volumes may be larger than spec.storage.size asks for."""
+    sizes = [_LARGEST, cluster.storage.size, str(cluster.options.get("quotaBackendBytes", 0))]
+    return int(max(map(quantity.parse, sizes)))
 
 
 def claim(name: str, path: str = CLAIM, *, read_only: bool = False) -> Parts:
@@ -48,7 +68,7 @@ def store(destination: Destination, *, read_only: bool = False) -> Parts:
             env[variable] = {"secretKeyRef": {"name": s3.credentials_secret, "key": key}}
     if s3.ca_secret:
         env["AWS_CA_BUNDLE"] = f"{_S3_CA}/ca.crt"
-        found = secret("s3-ca", s3.ca_secret, _S3_CA)
+        found = secret("s3-ca", s3.ca_secret, _S3_CA, ["ca.crt"])
     return found + Parts(env)
 
 
@@ -77,7 +97,7 @@ def etcd_client(cluster: Cluster, pods: Sequence[str]) -> Parts:
         return found
     names = {"ETCDCTL_CACERT": "ca.crt", "ETCDCTL_CERT": "tls.crt", "ETCDCTL_KEY": "tls.key"}
     files = {variable: f"{_TLS}/{file}" for variable, file in names.items()}
-    return found + secret("etcd-tls", cluster.secret("operator"), _TLS) + Parts(files)
+    return found + secret("etcd-tls", cluster.secret("operator"), _TLS, TLS_KEYS) + Parts(files)
 
 
 def worker(name: str, image: str, playbook: str, parts: Parts) -> Manifest:

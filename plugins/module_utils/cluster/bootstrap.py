@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..api import images
 from ..etcd.membership import quorum
 from ..etcd.versions import parse
 from ..plan import PATIENT, SETTLED, WATCHFUL, Plan
@@ -100,6 +101,8 @@ def _refusal(s: Situation) -> Plan | None:
             f"PVC {', '.join(foreign)} holds data of an earlier cluster of this name and is never adopted. Delete it "
             "if the data is not needed, or use another name.",
         )
+    if why := images.refusal(s.cluster, s.observed.allowed_repositories):
+        return _unsupported(Reason.IMAGE_NOT_ALLOWED, f"{why}.")
     if s.observed.certificates.problem:
         return _unsupported(Reason.INVALID_SECRET, s.observed.certificates.problem)
     if s.observed.storage_class_missing:

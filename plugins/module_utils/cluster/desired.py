@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..etcd.versions import of_image, parse
+from ..etcd.versions import parse
 from ..kube import drift, quantity
 from ..kube.manifest import Manifest, based_on
 from ..plan import Ref
@@ -160,7 +160,7 @@ def _formed(
     and ignores others.
     """
     kept = {}
-    template = of_image(s.stateful_set["spec"]["template"]["spec"]["containers"][0]["image"]) if s.stateful_set else ""
+    template = manifests.version_of(s.stateful_set["spec"]["template"]) if s.stateful_set else ""
     for name in pods:
         pod = s.observed.pod(name)
         if s.keeps_template:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 from ..api.cluster import Cluster
 from ..etcd.membership import quorum
+from ..etcd.versions import of_image
 from ..kube import security
 from ..kube.manifest import Manifest
 from ..kube.ownership import owner_reference
@@ -16,7 +17,7 @@ from .config import settings
 
 UID_LABEL = "etcdops.dev/cluster-uid"
 TEMPLATE_HASH = "etcdops.dev/template-hash"
-VERSION = "etcdops.dev/version"  # on the ConfigMap: the version that new pods run
+VERSION = "etcdops.dev/version"  # on the ConfigMap, and on pods with an image by digest: the version that they run
 # Kubernetes copies it to the Service's EndpointSlices, which watches.yaml selects by it.
 WATCHED = {"etcdops.dev/endpoints": "client"}
 # Seconds between a pod's deletion and the signal to etcd: meanwhile the nodes stop sending new connections to it.
@@ -148,6 +149,12 @@ def template_hash(stateful_set: Manifest) -> str:
     return found
 
 
+def version_of(pod: Manifest) -> str:
+    """The etcd version that a pod or a pod template runs; "" when nothing tells."""
+    noted: str = (pod["metadata"].get("annotations") or {}).get(VERSION, "")
+    return noted or of_image(next((each.get("image", "") for each in pod["spec"].get("containers", [])), ""))
+
+
 def pod_template(cluster: Cluster, version: str) -> Manifest:
     pod = cluster.pod
     spec: Manifest = {
@@ -171,7 +178,8 @@ def pod_template(cluster: Cluster, version: str) -> Manifest:
     }
     metadata: Manifest = {
         "labels": {**pod.get("labels", {}), **labels(cluster)},
-        "annotations": {**pod.get("annotations", {})},
+        # A digest does not tell the version, as a tag does.
+        "annotations": {**pod.get("annotations", {}), **({VERSION: version} if cluster.spec_image else {})},
     }
     # The options too: a member reads its configuration only when it starts.
     recipe = json.dumps([metadata, spec, settings(cluster, version)], sort_keys=True)
@@ -243,8 +251,11 @@ def _probe(path: str, *, period: int, failures: int) -> Manifest:
 def _volumes(cluster: Cluster) -> list[Manifest]:
     volumes: list[Manifest] = [{"name": "config", "configMap": {"name": cluster.config_map}}]
     if cluster.tls.enabled:
+        # Whoever names a Secret must not see what else it has. The operator's own have nothing else.
+        keys = [{"key": key, "path": key} for key in security.TLS_KEYS] if cluster.tls.mode == "Provided" else []
+        only = {"items": keys} if keys else {}
         volumes += [
-            {"name": f"{role}-tls", "secret": {"secretName": cluster.secret(role), "defaultMode": 0o440}}
+            {"name": f"{role}-tls", "secret": {"secretName": cluster.secret(role), "defaultMode": 0o440, **only}}
             for role in ("server", "peer", "client")
         ]
     if cluster.storage.type == "Memory":

@@ -32,7 +32,7 @@ class Pod:
     created: datetime
     template_hash: str
     problem: str  # why it does not run, in the words of the scheduler or the kubelet; "" when it does
-    version: str = ""  # of etcd, by the tag of its image; "" when that says nothing
+    version: str = ""  # of etcd, by its annotation or the tag of its image; "" when neither tells
     overdue: bool = False  # it is being deleted and should be gone by now
     scheduled: bool = True
     node: NodeState = NodeState.UNKNOWN  # only looked at when its member is not healthy
@@ -95,6 +95,7 @@ class Observation:
     certificates: Certificates = Certificates()
     storage_class_missing: bool = False
     unexpandable: tuple[str, ...] = ()  # StorageClasses of PVCs that should grow but can't, as far as is known
+    allowed_repositories: tuple[str, ...] = ()  # a setting of the operator; none: any
 
     def pod(self, name: str) -> Pod | None:
         return next((pod for pod in self.pods if pod.name == name), None)

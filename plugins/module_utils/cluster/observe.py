@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from ..api import images
 from ..api.cluster import Cluster
 from ..etcd.errors import EtcdError
-from ..etcd.versions import of_image
 from ..etcd.view import ClusterView, look
 from ..kube import quantity
 from ..kube.client import Asked, Kube
@@ -19,7 +19,7 @@ from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from . import certificates, deletion, members, ownership
 from .loss import is_cut_off, reason_in
-from .manifests import TEMPLATE_HASH, UID_LABEL
+from .manifests import TEMPLATE_HASH, UID_LABEL, version_of
 from .memory import Memory, recall
 from .observation import Claim, NodeState, Observation, Pod
 from .situation import Situation, situation_of
@@ -75,6 +75,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
         ),
         storage_class_missing=_storage_class_missing(kube, cluster, claims),
         unexpandable=_unexpandable(kube, cluster, claims),
+        allowed_repositories=images.allowed(),
     )
     return situation_of(cluster, observed)
 
@@ -224,7 +225,7 @@ def pod_of(pod: Manifest, nodes: Mapping[str, NodeState], now: datetime) -> Pod:
         created=datetime.fromisoformat(meta["creationTimestamp"]),
         template_hash=(meta.get("annotations") or {}).get(TEMPLATE_HASH, ""),
         problem=_problem(status, conditions),
-        version=of_image(next((c.get("image", "") for c in pod["spec"].get("containers", [])), "")),
+        version=version_of(pod),
         scheduled=bool(pod["spec"].get("nodeName")),
         node=nodes.get(pod["spec"].get("nodeName", ""), NodeState.UNKNOWN),
         started=bool(ended) or bool(container.get("restartCount")) or "running" in container.get("state", {}),

@@ -86,6 +86,11 @@ class Reason(BaseReason):
         WARNING,
     )
     STORAGE_CLASS_MISSING = "StorageClassMissing", "spec.storage.className names no StorageClass.", "Create it."
+    IMAGE_NOT_ALLOWED = (
+        "ImageNotAllowed",
+        "The operator's setting ETCDOPS_ALLOWED_REPOSITORIES does not allow the image. Members keep the one they have.",
+        "Use an image of an allowed repository, or have the administrator add the one in the message.",
+    )
     REJECTED = "Rejected", "The API server rejects the pods that spec.pod asks for.", "Correct spec.pod."
     # -- health
     ALL_HEALTHY = "AllMembersHealthy", "Every voter is healthy.", ""
@@ -203,6 +208,12 @@ class Reason(BaseReason):
         "RolloutStopped",
         "A member that was restarted did not become healthy, so no other member is restarted.",
         "Correct the spec or set it back; that member is restarted first.",
+        WARNING,
+    )
+    OTHER_VERSION = (
+        "OtherVersion",
+        "The image that spec.image names contains another version than spec.version says.",
+        "Set spec.version to what the members report, or spec.image to an image with spec.version.",
         WARNING,
     )
     CANNOT_RESTART = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..api import images
 from ..plan import SETTLED, SOON, WATCHFUL, Plan, Ref
 from . import (
     alarms,
@@ -66,6 +67,8 @@ def _serve(s: Situation) -> Plan:
         return bootstrap.first_start(s)
     if blocked := ownership.blocked(s):
         return blocked
+    if not s.rejected and (why := images.refusal(s.cluster, s.observed.allowed_repositories)):
+        return _without_new_pods(s, Plan(Phase.UNSUPPORTED, Reason.IMAGE_NOT_ALLOWED, f"{why}.", requeue=WATCHFUL))
     if s.cluster.size == 0:
         return hibernation.hibernate(s)
     return _run(s)
@@ -89,10 +92,16 @@ def rejected(s: Situation, planned: Plan, why: str) -> Plan:
             return volumes.refused_meanwhile(s, planned, why)
         return replace(volumes.refused(s, why), record=planned.record)
     message = f"Kubernetes rejects the pods: {why}. Correct spec.pod."
-    instead = plan(s.unchanged()) if s.stateful_set and not s.rejected else None
+    told = Plan(Phase.UNSUPPORTED, Reason.REJECTED, message, requeue=WATCHFUL, record=planned.record)
+    return told if s.rejected else _without_new_pods(s, told)
+
+
+def _without_new_pods(s: Situation, told: Plan) -> Plan:
+    """What is done all the same when the pods must stay what they are, or what is told, if that is nothing."""
+    instead = plan(s.unchanged()) if s.stateful_set else None
     if instead and (instead.action or instead.phase is not Phase.RUNNING or instead.reason in ELECTION):
-        return replace(instead, message=f"{instead.message} {message}")
-    return Plan(Phase.UNSUPPORTED, Reason.REJECTED, message, requeue=WATCHFUL, record=planned.record)
+        return replace(instead, message=f"{instead.message} {told.message}")
+    return told
 
 
 def _run(s: Situation) -> Plan:
@@ -127,7 +136,7 @@ def _next_change(s: Situation, members: Membership, current: Plan) -> Plan:
     # PVCs that can't grow block nothing else.
     settled = planned is current or planned.reason is Reason.EXPANSION_REFUSED
     if settled and current.phase is Phase.RUNNING:
-        return upgrade.finish(s, members, planned)
+        return upgrade.other_version(s, members) or upgrade.finish(s, members, planned)
     return planned
 
 

@@ -149,10 +149,12 @@ def _waiting(roll: _Rollout) -> Plan | None:
 def _not_updated(roll: _Rollout) -> Plan | None:
     """All are healthy: does each member that was restarted run the version?"""
     other = [slot for slot in roll.members.voters if slot not in roll.outdated and slot.version != roll.s.version]
-    if other and roll.outdated and roll.phase is Phase.UPGRADING:
+    by_digest = bool(roll.s.cluster.spec_image)
+    if other and roll.outdated and (roll.phase is Phase.UPGRADING or by_digest):
         told = ", ".join(f"{slot.name} reports {slot.version}" for slot in other)
+        although = "spec.version is" if by_digest else "its image is tagged"
         return roll.stops(
-            f"Rollout stopped, {roll.progress}: {told} although its image is tagged {roll.s.version}. Correct "
+            f"Rollout stopped, {roll.progress}: {told} although {although} {roll.s.version}. Correct "
             "spec.version or the image."
         )
     return None

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from ..api.cluster import Cluster
 from ..etcd.errors import EtcdError
-from ..etcd.versions import of_image
 from ..etcd.view import Answer
 from ..kube.manifest import Manifest
 from . import manifests, quota
@@ -80,7 +79,7 @@ class Situation:
 
     def _rendered_version(self) -> str:
         if live := self.stateful_set:
-            return of_image(live["spec"]["template"]["spec"]["containers"][0]["image"])
+            return manifests.version_of(live["spec"]["template"])
         config_map = self.observed.objects.get(f"ConfigMap/{self.cluster.config_map}", {})
         noted: str = (config_map.get("metadata", {}).get("annotations") or {}).get(manifests.VERSION, "")
         return noted

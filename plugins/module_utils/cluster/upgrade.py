@@ -214,6 +214,18 @@ def finish(s: Situation, members: Membership, settled: Plan) -> Plan:
     return replace(settled, record=upgrade_record(replace(upgrade, completed=s.observed.now)))
 
 
+def other_version(s: Situation, members: Membership) -> Plan | None:
+    """When the image by digest does not contain what spec.version says; the members stay as they are."""
+    other = sorted({slot.version for slot in members.voters if slot.version and slot.version != s.version})
+    if not s.cluster.spec_image or s.target or s.rejected or not other:
+        return None
+    message = (
+        f"spec.image contains etcd {', '.join(other)}, but spec.version says {s.version}. Set spec.version to what it "
+        "contains, or spec.image to another image."
+    )
+    return Plan(Phase.UNSUPPORTED, Reason.OTHER_VERSION, message, requeue=WATCHFUL)
+
+
 def outcome(upgrade: Upgrade) -> tuple[str, str]:
     """A word and a sentence for an upgrade that is complete."""
     source, to = parse(upgrade.source), parse(upgrade.to)

@@ -9,13 +9,15 @@ import base64
 import http.client
 import json
 import select
-import socket
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
 
 from .endpoint import Deadline, Endpoint, Tls, dial, in_words
 from .errors import DEADLINE_EXCEEDED, INVALID_ARGUMENT, NAMED_CERTIFICATE, UNKNOWN, EtcdError, Unreachable
 from .types import Alarm, Member, MemberList, Status, parse_member, parse_member_list, parse_status
+from .wire import TooLarge, Wire
+
+Parsed = TypeVar("Parsed")
 
 _STALE_TOKEN = {
     "etcdserver: invalid auth token",
@@ -52,6 +54,7 @@ class Client:
         self._password = password
         self.token: str | None = None
         self._connection: http.client.HTTPConnection | None = None
+        self._wire: Wire | None = None
 
     def __str__(self) -> str:
         return str(self.endpoint)
@@ -72,11 +75,13 @@ class Client:
     def members(self, linearizable: bool = True) -> MemberList:
         """The member list; not linearizable: as this member knows it, without quorum. A learner refuses both."""
         headers = _NEEDS_LEADER if linearizable else None
-        return parse_member_list(self.call("cluster/member/list", {"linearizable": linearizable}, headers=headers))
+        return self._parsed(
+            parse_member_list, self.call("cluster/member/list", {"linearizable": linearizable}, headers=headers)
+        )
 
     def status(self) -> Status:
         """What this member reports of itself; needs no quorum."""
-        return parse_status(self.call("maintenance/status", {}))
+        return self._parsed(parse_status, self.call("maintenance/status", {}))
 
     def cluster_version(self) -> str:
         """The cluster version, such as 3.6.0: the lowest that a member runs. "" before the members agreed on one."""
@@ -114,19 +119,18 @@ class Client:
     def member_add(self, peer_urls: Sequence[str], learner: bool) -> Member:
         """Add a member; it has an ID, and gets its name when it starts."""
         answer = self.call("cluster/member/add", {"peerURLs": list(peer_urls), "isLearner": learner})
-        return parse_member(answer["member"])
+        return self._parsed(lambda answer: parse_member(answer["member"]), answer)
 
     def member_promote(self, member_id: int) -> MemberList:
         """Make a learner a voter; the error's `not_in_sync` tells that it must catch up first."""
-        return parse_member_list(self.call("cluster/member/promote", {"ID": str(member_id)}))
+        return self._parsed(parse_member_list, self.call("cluster/member/promote", {"ID": str(member_id)}))
 
     def member_remove(self, member_id: int) -> MemberList:
-        return parse_member_list(self.call("cluster/member/remove", {"ID": str(member_id)}))
+        return self._parsed(parse_member_list, self.call("cluster/member/remove", {"ID": str(member_id)}))
 
     def member_update(self, member_id: int, peer_urls: Sequence[str]) -> MemberList:
-        return parse_member_list(
-            self.call("cluster/member/update", {"ID": str(member_id), "peerURLs": list(peer_urls)})
-        )
+        answer = self.call("cluster/member/update", {"ID": str(member_id), "peerURLs": list(peer_urls)})
+        return self._parsed(parse_member_list, answer)
 
     def move_leader(self, target_id: int) -> None:
         """Move leadership. Only the leader accepts this request."""
@@ -175,6 +179,14 @@ class Client:
         self._log_in(deadline)  # a token expires with age, when the member restarts, and when users or roles change
         return self._post(path, request, self._authorized(headers), deadline)
 
+    def _parsed(self, parse: Callable[[dict[str, Any]], Parsed], answer: dict[str, Any]) -> Parsed:
+        try:
+            return parse(answer)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise EtcdError(
+                UNKNOWN, "its answer is not that of etcd; is this a client URL of etcd?", str(self)
+            ) from error
+
     def _authorized(self, headers: dict[str, str] | None) -> dict[str, str]:
         return {**(headers or {}), **({"Authorization": self.token} if self.token else {})}
 
@@ -200,13 +212,15 @@ class Client:
             left = deadline.left()
             # etcd's deadline is a little shorter than ours: its answer says more than a timeout.
             headers = {**headers, "Content-Type": "application/json", "Grpc-Timeout": f"{max(1, int(left * 950))}m"}
-            connection.sock.settimeout(left)
             if method == "GET":
                 connection.request(method, f"/{path}", None, headers)
             else:
                 connection.request(method, f"/v3/{path}", json.dumps(request).encode(), headers)
             response = connection.getresponse()
             body = response.read()
+        except TooLarge as error:
+            self.close()
+            raise EtcdError(UNKNOWN, str(error), str(self.endpoint)) from error
         except (
             OSError,
             UnicodeError,
@@ -224,18 +238,19 @@ class Client:
         return _answer(response.status, body, str(self.endpoint))
 
     def _connected(self, deadline: Deadline) -> http.client.HTTPConnection:
-        if self._connection is not None:
-            if not _readable(self._connection.sock):
+        if self._connection is not None and self._wire is not None:
+            if not _readable(self._wire):
+                self._wire.begin(deadline)
                 return self._connection
             self.close()  # readable without a request: the member has closed it
         endpoint = self.endpoint
-        dialled = dial(endpoint, self._tls, deadline)
+        self._wire = Wire(dial(endpoint, self._tls, deadline), deadline)
         self._connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
-        self._connection.sock = dialled
+        self._connection.sock = self._wire
         return self._connection
 
 
-def _readable(connected: socket.socket) -> bool:
+def _readable(connected: Wire) -> bool:
     poll = select.poll()
     poll.register(connected, select.POLLIN)
     return bool(poll.poll(0))
@@ -244,7 +259,7 @@ def _readable(connected: socket.socket) -> bool:
 def _answer(status: int, body: bytes, endpoint: str) -> dict[str, Any]:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         text = body[:200].decode(errors="replace").strip()

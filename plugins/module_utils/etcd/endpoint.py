@@ -87,6 +87,10 @@ class Deadline:
         """The seconds that are left; never 0, which means non-blocking to a socket."""
         return max(0.001, self._ends - time.monotonic())
 
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self._ends
+
 
 def dial(endpoint: Endpoint, tls: Tls, deadline: Deadline) -> socket.socket:
     """Open a connection to a member."""

@@ -30,6 +30,8 @@ __all__ = ["FIELD_MANAGER", "Asked", "Kube", "KubeError", "connect"]
 
 FIELD_MANAGER = "etcdops"
 _SECONDS = 10.0  # for one request
+_LONGEST_MESSAGE = 4096
+_LARGEST = 32 << 20  # bytes of an answer: whoever makes very many objects must not take all memory
 _AT_ONCE = 2  # reads of one observation; a TLS handshake costs as much as three reads
 _KINDS = {
     "ConfigMap": ("api/v1", "configmaps"),
@@ -246,10 +248,17 @@ class Kube:
                 headers[each["key"]] = each["value"].strip()
             url = f"{client.configuration.host}/{path}"
             answer = client.call_api(method, url, headers, body, _request_timeout=self._timeout)
-            return answer.status, answer.read()
+            content = answer.response.read(_LARGEST + 1, decode_content=True)
         except (ConfigException, HTTPError, OpenApiException, OSError) as error:
             server = f"The Kubernetes API server {client.configuration.host}{_through_proxy(client)}"
             raise KubeError(0, f"{server} does not answer: {_cause(error)}") from error
+        if len(content) > _LARGEST:
+            answer.response.close()
+            what = path.partition("?")[0]
+            raise KubeError(
+                0, f"{method} {what}: the answer is larger than {_LARGEST >> 20} MiB. Delete objects there."
+            )
+        return answer.status, content
 
 
 def connect() -> Kube:
@@ -306,7 +315,7 @@ def _value(method: str, path: str, status: int, content: bytes, *, absent_ok: bo
     except ValueError:
         value = {"message": content.decode(errors="replace")[:500]}
     if status >= 300:
-        said = str(value.get("message"))
+        said = str(value.get("message"))[:_LONGEST_MESSAGE]  # it may quote the whole object
         raise KubeError(status, f"{method} {path.partition('?')[0]}: {said}", said)
     return value
 

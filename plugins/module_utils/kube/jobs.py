@@ -37,9 +37,17 @@ def volume(name: str, source: Manifest, path: str, *, read_only: bool = False) -
     return Parts(mounts=(mount,), volumes=({"name": name, **source},))
 
 
-def secret(name: str, secret_name: str, path: str) -> Parts:
-    source = {"secretName": secret_name, "defaultMode": 0o440}
+def secret(name: str, secret_name: str, path: str, keys: Sequence[str] = ()) -> Parts:
+    """A Secret; with `keys`, nothing else of it."""
+    source: Manifest = {"secretName": secret_name, "defaultMode": 0o440}
+    source |= {"items": [{"key": key, "path": key} for key in keys]} if keys else {}
     return volume(name, {"secret": source}, path, read_only=True)
+
+
+def only_file(name: str, folder: str, path: str) -> Parts:
+    """One file of a volume that is mounted at `folder` in another container, read-only. It must exist by then."""
+    file = {"mountPath": path, "subPath": path.removeprefix(f"{folder}/"), "readOnly": True}
+    return Parts(mounts=({"name": name, **file},))
 
 
 def container(name: str, image: str, command: Sequence[str], parts: Parts) -> Manifest:

@@ -12,6 +12,7 @@ from .errors import ChangedError, KubeError
 from .events import Event, event_manifest
 from .manifest import Manifest
 
+_LONGEST = 8192  # characters of a message; the CRDs allow more
 _TRIES = 5
 
 
@@ -20,6 +21,7 @@ def report(api: Kube, resource: Manifest, status: dict[str, Any], events: Sequen
 
     ChangedError when the object is not the one any more that the status was decided on.
     """
+    status = _bounded(status)
     changed = differs(status, resource.get("status", {}))
     # Events first: after a crash in between, an event is repeated rather than lost.
     for event in events if write else []:
@@ -28,6 +30,13 @@ def report(api: Kube, resource: Manifest, status: dict[str, Any], events: Sequen
     if changed and write:
         _write(api, resource, status)
     return changed or bool(events)
+
+
+def _bounded(status: dict[str, Any]) -> dict[str, Any]:
+    """With messages that the API server accepts, whatever they quote."""
+    told = [{**each, "message": each["message"][:_LONGEST]} for each in status.get("conditions", [])]
+    texts = {name: status[name][:_LONGEST] for name in ("message", "failure") if status.get(name)}
+    return status | texts | ({"conditions": told} if told else {})
 
 
 def _write(api: Kube, resource: Manifest, status: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .manifest import Manifest
 
 USER = 65532  # "nonroot" of the distroless images
+TLS_KEYS = ("ca.crt", "tls.crt", "tls.key")  # all that is mounted of a Secret with a certificate
 
 
 def pod_context() -> Manifest:

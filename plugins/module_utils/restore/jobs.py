@@ -50,12 +50,18 @@ def source(restore: Restore, snapshot: Snapshot, cluster: Cluster, image: str, n
     PVC, and some PVCs are for one node at a time.
     """
     needs = workers.store(snapshot.destination, read_only=True) + workers.encryption(snapshot.encryption_secret)
-    scratch, certificates = workers.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
+    scratch, certificates = workers.scratch(cluster), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
     where = workers.path_in_pod(snapshot.destination, snapshot.name)
-    settings = {"SNAPSHOT_SRC": where, "SNAPSHOT_SHA256": snapshot.sha256, "SNAPSHOT_COPY": workers.SNAPSHOT}
+    settings = {
+        "SNAPSHOT_SRC": where,
+        "SNAPSHOT_SHA256": snapshot.sha256,
+        "SNAPSHOT_COPY": workers.SNAPSHOT,
+        "SNAPSHOT_MAX_SIZE": str(workers.largest_snapshot(cluster)),
+    }
     fetch = workers.worker("fetch", image, "etcd_snapshot_fetch", needs + scratch + jobs.Parts(settings))
     arguments = ["snapshot", "status", workers.SNAPSHOT, "--write-out=json"]
-    check = workers.etcdutl("check", cluster.image(), arguments, scratch)
+    # The user names its image: it gets nothing but the snapshot.
+    check = workers.etcdutl("check", cluster.image(), arguments, workers.scratch_snapshot())
     command = ["python3", "-m", transfer.__name__, workers.SNAPSHOT]
     hand_out = jobs.container(
         "serve", image, command, scratch + certificates + jobs.Parts({"PYTHONPATH": _COLLECTIONS})
@@ -87,7 +93,7 @@ def member(restore: Restore, cluster: Cluster, ordinal: int, source: Source) -> 
     """Make one member's data. The previous data is moved aside, on the same volume."""
     pods = [cluster.pod_name(each) for each in range(source.size)]
     pod = pods[ordinal]
-    scratch, certificates = workers.scratch(), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
+    scratch, certificates = workers.scratch(cluster), jobs.secret("transfer", transfer_name(restore), _TRANSFER)
     volume = workers.claim(f"data-{pod}", _VOLUME)
     settings = _settings(restore, "restored") | {
         "RESTORE_SRC": transfer.url(source.address),
@@ -108,7 +114,7 @@ def member(restore: Restore, cluster: Cluster, ordinal: int, source: Source) -> 
         f"--bump-revision={_BUMP}",
         "--mark-compacted",
     ]
-    make = workers.etcdutl("restore", cluster.image(), arguments, volume + scratch)
+    make = workers.etcdutl("restore", cluster.image(), arguments, volume + workers.scratch_snapshot())
     order = jobs.Order(
         namespace=restore.namespace,
         name=member_name(restore, "member", ordinal),

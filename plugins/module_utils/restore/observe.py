@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..api import cluster as api_cluster
+from ..api import images
 from ..api.backup import REQUESTED_BY
 from ..api.restore import Restore, Snapshot, of_backup
 from ..backup.observe import missing, own_image
@@ -54,6 +55,7 @@ def observe(api: Kube, restore: Restore, status: dict[str, Any]) -> Observation:
         resource=resource,
         cluster=cluster,
         refusal=refusal,
+        refused_image=images.refusal(cluster, images.allowed()) if cluster and not refusal else "",
         rival=first_of(restore, api.list("EtcdRestore", namespace, "")) if restore.in_place and not finished else "",
         stopped=finished or _stopped(api, namespace, restore.cluster, selector),
         claims={name: _claim(each["metadata"]) for name, each in claims.items()},

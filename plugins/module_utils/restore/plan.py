@@ -151,6 +151,7 @@ class Observation:
     resource: Manifest | None = None  # the EtcdCluster
     cluster: Cluster | None = None  # the same, or the one that would be created
     refusal: str = ""  # why Kubernetes would refuse the new EtcdCluster
+    refused_image: str = ""  # why the image of the EtcdCluster may not be used
     rival: str = ""  # another EtcdRestore that restores the same EtcdCluster and comes first
     stopped: bool = True  # no member runs, and none is about to start
     claims: Mapping[str, Claim] = field(default_factory=dict)  # of the EtcdCluster or with its names, by name

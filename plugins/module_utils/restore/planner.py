@@ -97,8 +97,8 @@ def _impossible(restore: Restore, observed: Observation, before: dict[str, Any],
     cluster = observed.cluster
     if phase in (Phase.PUTTING_BACK, Phase.STARTING):
         return ""
-    if observed.problem and phase.untouched:
-        return observed.problem
+    if phase.untouched and (why := observed.problem or observed.refused_image):
+        return why
     if cluster is None:
         return f"EtcdCluster {restore.cluster} does not exist, so it can't be restored in place"
     if cluster.storage.type != "Persistent":

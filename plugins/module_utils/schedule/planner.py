@@ -19,6 +19,8 @@ from ..plan import SETTLED, WATCHFUL, Plan, Ref, transition
 from .plan import Observation, Phase, PruneBackups, Reason, StartBackup
 from .retention import Kept, to_delete
 
+_AT_ONCE = 10  # unfinished runs of one schedule, with concurrencyPolicy Allow
+
 
 def plan(schedule: Schedule, observed: Observation, before: dict[str, Any]) -> Plan:
     """The next action; `before` is the status so far."""
@@ -76,7 +78,7 @@ def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begin
     noted = {"lastScheduleTime": time_text(run), "nextRunTime": time_text(begins)}
     active = [each for each in observed.backups if not each.done and not each.deleting and each.due != run]
     skipped = f" {missed} earlier {'run was' if missed == 1 else 'runs were'} missed." if missed else ""
-    if active and schedule.concurrency == "Forbid":
+    if active and (schedule.concurrency == "Forbid" or len(active) >= _AT_ONCE):
         message = f"Skipped the run of {time_text(run)}: {active[0].name} is not finished.{skipped}"
         return Plan(Phase.ACTIVE, Reason.RUN_SKIPPED, message, record=noted)
     if observed.foreign:

@@ -19,6 +19,7 @@ _BOLT = b"\xed\xda\x0c\xed"  # at byte 16 of the database
 _HEAD = 32  # bytes that tell a format
 _DIGEST = hashlib.sha256().digest_size
 _SECTOR = 512
+_WINDOW = 8 << 20  # bytes of memory that a compressed snapshot may ask for; zstd needs more only with --ultra or --long
 
 
 class Reader(Protocol):
@@ -52,9 +53,12 @@ def encode(source: BufferReader, target: Writer, *, compress: bool, recipients: 
         _copy_ahead(source, target)
 
 
-def decode(source: Reader, target: Writer, identities: Sequence[str]) -> None:
-    """Copy a stored snapshot into its plain form. StoreError when it is damaged, truncated, or not a snapshot."""
-    plain = _Plain(target)
+def decode(source: Reader, target: Writer, identities: Sequence[str], limit: int | None = None) -> None:
+    """Copy a stored snapshot into its plain form. StoreError when it is damaged, truncated, or not a snapshot.
+
+    Or when it has more than `limit` bytes: a few compressed ones can become any number of them.
+    """
+    plain = _Plain(target, limit)
     peeked = _Peeked(source)
     if peeked.head.startswith(_AGE):
         _decrypt(peeked, plain, identities)
@@ -143,8 +147,8 @@ class _Peeked:
 class _Plain:
     """Takes a snapshot, compressed or not, passes it on plain, and verifies the hash at its end."""
 
-    def __init__(self, target: Writer) -> None:
-        self._checked = _Checked(target)
+    def __init__(self, target: Writer, limit: int | None) -> None:
+        self._checked = _Checked(target, limit)
         self._head = b""
         self._next: Writer | None = None  # set when the first bytes are known
 
@@ -170,7 +174,7 @@ class _Plain:
 
         # It writes small pieces, even when a few bytes decompress to gigabytes.
         checked: Any = self._checked  # only write() is used
-        return zstandard.ZstdDecompressor().stream_writer(checked, closefd=False)
+        return zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_writer(checked, closefd=False)
 
     @staticmethod
     def _forward(target: Writer, data: bytes | memoryview) -> None:
@@ -188,8 +192,8 @@ class _Plain:
 class _Checked:
     """Passes a plain snapshot on, and knows at its end whether it is complete and undamaged."""
 
-    def __init__(self, target: Writer) -> None:
-        self._target = target
+    def __init__(self, target: Writer, limit: int | None) -> None:
+        self._target, self._limit = target, limit
         self._hash = hashlib.sha256()
         self._held = b""  # possibly the hash at the end
         self._size = 0
@@ -198,6 +202,11 @@ class _Checked:
         if self._size == 0 and data[16:20] != _BOLT:
             raise StoreError("not an etcd snapshot: neither an etcd database nor a compressed or encrypted one")
         self._size += len(data)
+        if self._limit is not None and self._size > self._limit:
+            raise StoreError(
+                f"the plain snapshot is larger than {self._limit >> 20} MiB: what max_size allows, or 80 % of the free "
+                "space"
+            )
         self._target.write(data)
         joined = self._held + data
         self._hash.update(joined[:-_DIGEST])

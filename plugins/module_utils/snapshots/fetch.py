@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +18,35 @@ from .location import location
 from .s3 import Settings
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What the caller knows of a snapshot: the sha256 of what is stored, and how many bytes the plain one may have."""
+
+    sha256: str | None = None
+    max_size: int | None = None
+
+
 def fetch(
-    source: str, target: Path, settings: Settings, identities: Sequence[str] = (), sha256: str | None = None
+    source: str,
+    target: Path,
+    settings: Settings,
+    identities: Sequence[str] = (),
+    expected: Expected | None = None,
 ) -> dict[str, Any]:
     """Write the plain snapshot to `target`, replacing what is there. StoreError, and no file, when it is unusable."""
+    expected = expected or Expected()
     try:
+        free = shutil.disk_usage(target.parent).free * 4 // 5  # the rest is for others on this disk
         with _reading(source, settings) as stored, target.open("wb") as file:
             hashed = HashedReader(stored)
-            codec.decode(hashed, file, identities)
+            codec.decode(hashed, file, identities, min(free, expected.max_size or free))
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
-        if sha256 and hashed.sha256 != sha256:
-            raise StoreError(f"{source} is not what was stored: its sha256 is {hashed.sha256}, expected {sha256}")
+        if expected.sha256 and hashed.sha256 != expected.sha256:
+            raise StoreError(
+                f"{source} is not what was stored: its sha256 is {hashed.sha256}, expected {expected.sha256}"
+            )
     except OSError as error:
         target.unlink(missing_ok=True)
         if error.errno == errno.ENOSPC:

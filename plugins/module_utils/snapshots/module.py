@@ -30,7 +30,11 @@ OPTIONS: dict[str, Any] = {
     },
     "report": {"type": "path"},
 }
-FETCH_OPTIONS: dict[str, Any] = {"sha256": {"type": "str"}, "identity_file": {"type": "path"}}
+FETCH_OPTIONS: dict[str, Any] = {
+    "sha256": {"type": "str"},
+    "identity_file": {"type": "path"},
+    "max_size": {"type": "int"},
+}
 _REPORT_LIMIT = 3000  # Kubernetes keeps 4096 bytes of a termination message
 
 

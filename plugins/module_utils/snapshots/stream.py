@@ -17,6 +17,7 @@ from ..etcd.http2 import Call
 _METHOD = "/etcdserverpb.Maintenance/Snapshot"
 _SIZED = 2  # protobuf's wire type for length-delimited fields
 _REMAINING, _BLOB = 2 << 3, 3 << 3 | _SIZED  # fields of SnapshotResponse
+_LONGEST_NUMBER = 64  # bits
 _DIGEST = hashlib.sha256().digest_size  # a snapshot ends in the sha256 of what precedes it
 
 
@@ -51,6 +52,8 @@ class Stream:
         self._hash.update(buffer[: min(left, filled)])  # in one call: small pieces take longer
         self._trailer += buffer[min(left, filled) : filled]
         self.size += filled
+        if self.size > self._database + _DIGEST:
+            raise EtcdError(UNAVAILABLE, "the member sends more than it announced", self._endpoint)
         if not filled and (self.size != self._database + _DIGEST or self._trailer != self._hash.digest()):
             raise EtcdError(UNAVAILABLE, "the snapshot ended early or was damaged in transit", self._endpoint)
         return filled
@@ -105,10 +108,11 @@ def _blob(answer: memoryview) -> tuple[int, memoryview]:
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
-    while True:
+    while shift < _LONGEST_NUMBER and position < len(message):
         byte = message[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, position
         shift += 7
+    raise EtcdError(UNAVAILABLE, "the member's response is not a snapshot")

@@ -18,6 +18,7 @@ from sandbox import layout, parts, pki
 from .etcds import HOST, Cluster, eventually, free_ports
 
 TOKEN = "token-of-alice"
+OPERATOR = "system:serviceaccount:etcdops-system:etcdops"  # as deploy/default installs it
 
 
 @dataclass
@@ -28,13 +29,15 @@ class ApiServer:
     process: subprocess.Popen[bytes]
 
     @classmethod
-    def start(cls, folder: Path) -> ApiServer:
+    def start(cls, folder: Path, authorization: str = "AlwaysAllow") -> ApiServer:
+        """With "RBAC", alice is a cluster-admin."""
         etcd = Cluster(layout.ETCD_VERSIONS[1], folder).bootstrap(1)
         (port,) = free_ports(1)
         ca = pki.make_ca("kubernetes")
         ca.write(folder / "ca")
         pki.make_leaf(ca, "server", names=(HOST,)).write(folder / "server")
-        (folder / "tokens.csv").write_text(f"{TOKEN},alice,alice\n")
+        users = [f"{TOKEN},alice,alice,system:masters", f"{TOKEN}-bob,bob,bob", f"{TOKEN}-operator,{OPERATOR},operator"]
+        (folder / "tokens.csv").write_text("\n".join(users))
         command = [
             str(parts.binary("kubernetes", "kube-apiserver")),
             f"--etcd-servers={etcd.endpoints[0]}",
@@ -43,7 +46,7 @@ class ApiServer:
             f"--tls-cert-file={folder}/server.crt",
             f"--tls-private-key-file={folder}/server.key",
             f"--token-auth-file={folder}/tokens.csv",
-            "--authorization-mode=AlwaysAllow",
+            f"--authorization-mode={authorization}",
             f"--service-account-key-file={folder}/server.key",
             f"--service-account-signing-key-file={folder}/server.key",
             "--service-account-issuer=https://kubernetes.test",

@@ -12,7 +12,8 @@ def _resource(annotations: dict[str, str] | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("3", 3), ("0", 0), ("three", 0), ("", 0), ("-1", 0), ("1.5", 0), ("²", 0)]
+    ("text", "number"),
+    [("3", 3), ("0", 0), ("three", 0), ("", 0), ("-1", 0), ("1.5", 0), ("²", 0), ("9999999999", 0), ("9" * 5000, 0)],
 )
 def test_annotation_that_is_not_a_number_counts_as_zero(text: str, number: int) -> None:
     assert parse(_resource({RESTORED: text})).restored == number

@@ -91,7 +91,20 @@ def test_only_the_container_that_stores_the_snapshot_has_credentials() -> None:
     assert env["SNAPSHOT_DEST"] == "s3://bucket/some/prefix/example/one-12345678.db.zst.age"
     assert env["SNAPSHOT_COPY"] == check["command"][3] == "/scratch/snapshot.db"
     assert check["env"] == []
-    assert [mount["name"] for mount in check["volumeMounts"]] == ["scratch"]
+    assert check["volumeMounts"] == [
+        {"name": "scratch", "mountPath": "/scratch/snapshot.db", "subPath": "snapshot.db", "readOnly": True}
+    ]
+    (scratch,) = [each for each in pod["volumes"] if each["name"] == "scratch"]
+    assert scratch["emptyDir"] == {"sizeLimit": str(10 << 30)}
+
+
+def test_container_with_the_image_of_the_user_gets_the_snapshot_only() -> None:
+    (job,) = _created(plan(CLAIM, OBSERVED, {}))
+    (check,) = job["spec"]["template"]["spec"]["containers"]
+    file = "example/one-12345678.db"
+    assert check["volumeMounts"] == [
+        {"name": "claim", "mountPath": f"/claim/{file}", "subPath": file, "readOnly": True}
+    ]
 
 
 def test_backup_succeeds_and_its_job_is_deleted() -> None:
@@ -362,6 +375,14 @@ def test_etcdutl_has_the_running_version() -> None:
     )
     (job,) = _created(plan(CLAIM, asked, {}))
     assert job["spec"]["template"]["spec"]["containers"][0]["image"] == CLUSTER.image()
+
+
+def test_etcdutl_has_the_image_that_the_member_runs_and_no_other_that_is_not_allowed() -> None:
+    refused = replace(OBSERVED, refused_image="spec.repository: not allowed")
+    planned = plan(CLAIM, refused, {})
+    assert (planned.action, planned.record["failure"]) == (None, "spec.repository: not allowed")
+    (job,) = _created(plan(CLAIM, replace(refused, images={"example-2": "allowed/etcd:v3.6.16"}), {}))
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == "allowed/etcd:v3.6.16"
 
 
 def test_namespace_that_is_being_deleted_leaves_the_data() -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
@@ -360,6 +361,9 @@ def _answers_with(text: bytes) -> tuple[str, threading.Thread]:
         b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nNot Found",
         b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<p/>",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n" + b'{"header": 1}',
+        b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + b"[" * 20000,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n" + b" " * 400_000,
     ],
 )
 def test_server_that_is_not_etcd_is_refused(text: bytes) -> None:
@@ -380,6 +384,24 @@ def test_incomplete_answer_is_unreachable(text: bytes) -> None:
 def test_silent_member_is_unreachable_after_the_timeout() -> None:
     with socket.create_server((HOST, 0)) as listener:
         url = f"http://{HOST}:{listener.getsockname()[1]}"
+        started = time.monotonic()
+        with Client(Endpoint(url), timeout=0.3) as client, pytest.raises(Unreachable, match=r"no answer within 0.3 s"):
+            client.status()
+        assert time.monotonic() - started < 1.0
+
+
+@pytest.mark.parametrize("text", [b"x", b"HTTP/1.1 200 OK\r\n" + b"X: " * 100, b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 100])
+def test_answer_that_drips_ends_with_the_timeout(text: bytes) -> None:
+    def drip(listener: socket.socket) -> None:
+        with suppress(OSError), listener.accept()[0] as accepted:
+            accepted.sendall(text)
+            for _ in range(40):
+                accepted.sendall(b" ")
+                time.sleep(0.05)
+
+    with socket.create_server((HOST, 0)) as listener:
+        url = f"http://{HOST}:{listener.getsockname()[1]}"
+        threading.Thread(target=drip, args=(listener,), daemon=True).start()
         started = time.monotonic()
         with Client(Endpoint(url), timeout=0.3) as client, pytest.raises(Unreachable, match=r"no answer within 0.3 s"):
             client.status()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import client
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import FIELD_MANAGER, Asked, Kube, KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from kubernetes.client.configuration import Configuration
@@ -209,6 +210,12 @@ def test_reads_that_nobody_waits_for_are_not_sent() -> None:
         next(reading)
         reading.close()  # type: ignore[attr-defined]
         assert server.answers < 100
+
+
+def test_an_answer_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_LARGEST", 16)
+    with servers.running() as server, pytest.raises(KubeError, match=r"pods: the answer is larger than .* MiB"):
+        Kube(lambda: Configuration(host=server.url)).list("Pod", "ns", "")
 
 
 def test_a_server_that_does_not_listen() -> None:

@@ -65,7 +65,9 @@ def test_snapshot_is_mounted_read_only_and_its_keys_only_where_needed() -> None:
     (claim,) = [each for each in containers["fetch"]["volumeMounts"] if each["name"] == "claim"]
     assert claim["readOnly"] is True
     assert "encryption" in _mounts(containers["fetch"])
-    assert set(_mounts(containers["check"])) == {"scratch"}
+    assert containers["check"]["volumeMounts"] == [
+        {"name": "scratch", "mountPath": "/scratch/snapshot.db", "subPath": "snapshot.db", "readOnly": True}
+    ]
     assert set(_mounts(containers["serve"])) == {"scratch", "transfer"}
 
 

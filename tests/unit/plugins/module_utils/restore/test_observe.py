@@ -9,6 +9,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cl
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import parse as parse_cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.restore import Restore, parse
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import claim_manifest
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.errors import KubeError
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore import jobs
 from ansible_collections.etcdops.etcd.plugins.module_utils.restore.jobs import Source, member, transfer_name
@@ -89,6 +90,24 @@ def test_unknown_field_of_the_new_cluster_is_observed_by_its_name(namespace: Nam
     found = observe(namespace.kube, _restore(namespace, _new(sise=3)), {})
     assert found.refusal.endswith('unknown field "spec.sise"')
     assert "POST" not in found.refusal
+
+
+def test_large_spec_of_the_new_cluster_is_refused_in_few_words(namespace: Namespace) -> None:
+    unknown = {f"unknown{number}": "x" * 50_000 for number in range(10)}
+    found = observe(namespace.kube, _restore(namespace, _new(**unknown)), {})
+    assert 'unknown field "spec.unknown0"' in found.refusal
+    assert len(found.refusal) < 5000
+    with pytest.raises(KubeError, match="must have at most 16 items"):
+        _restore(namespace, _new(**{f"unknown{number}": 1 for number in range(20)}))
+
+
+@pytest.mark.parametrize(("repository", "refused"), [("evil.example.com/etcd", True), ("example.com/etcd", False)])
+def test_image_that_the_operator_does_not_allow_is_observed(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch, repository: str, refused: bool
+) -> None:
+    monkeypatch.setenv("ETCDOPS_ALLOWED_REPOSITORIES", "example.com")
+    found = observe(namespace.kube, _restore(namespace, _new(repository=repository)), {})
+    assert ("does not allow images of evil.example.com/etcd" in found.refused_image) == refused
 
 
 def test_source_is_the_snapshot_of_a_successful_backup_only(namespace: Namespace) -> None:

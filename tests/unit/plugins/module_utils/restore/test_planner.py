@@ -593,6 +593,12 @@ def test_template_is_checked_before_the_restore_waits_for_its_backup() -> None:
     assert planned.message == 'Spec.newCluster.spec is not valid, so nothing was done: unknown field "spec.sise".'
 
 
+def test_restore_with_an_image_that_is_not_allowed_fails_before_anything_is_done() -> None:
+    planned = plan(NEW, Observation(NOW, "o", SNAPSHOT, cluster=CLUSTER, refused_image="spec.image: not allowed"), {})
+    assert (planned.phase, planned.action) == (Phase.FAILED, None)
+    assert "not allowed" in planned.message
+
+
 def test_version_is_checked_from_the_snapshot_when_no_backup_names_it() -> None:
     bare = replace(SNAPSHOT, version="")
     seen = Observation(NOW, "o", bare, cluster=replace(CLUSTER, version="3.5.35"), source=SERVING, check_log=CHECKED)

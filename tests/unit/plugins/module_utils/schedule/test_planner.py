@@ -204,6 +204,8 @@ def test_retention_deletes_old_backups() -> None:
         ({"cron": "@daily"}, "Write it in five fields: 0 0 * * *."),
         ({"cron": "@hourly"}, "Write it in five fields: 0 * * * *."),
         ({"cron": "@every 5m"}, "Write it in five fields: 0 3 * * *."),
+        ({"cron": "* * * * * *"}, "more often than once a minute"),
+        ({"cron": " */30 * * * * *"}, "more often than once a minute"),
         ({"zone": "Mars/Olympus"}, "is unknown"),
     ],
 )
@@ -221,6 +223,16 @@ def test_schedule_that_no_date_matches_is_reported_with_what_to_write(cron: str)
         f"spec.schedule {cron!r} is never due: no date matches it. Write a day that its months have, such as 28, or L "
         "for the last day of the month."
     )
+
+
+def test_unfinished_runs_are_limited_although_they_are_allowed() -> None:
+    noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    running = tuple(Made(f"hourly-{each}", noon - timedelta(hours=each), "Running") for each in range(1, 11))
+    allowed = replace(HOURLY, concurrency="Allow")
+    before = {"lastScheduleTime": "2026-11-16T11:00:00Z"}
+    assert isinstance(plan(allowed, Observation(noon, running[:-1]), before).action, StartBackup)
+    planned = plan(allowed, Observation(noon, running), before)
+    assert (planned.reason, planned.action) == (Reason.RUN_SKIPPED, None)
 
 
 def test_backup_of_a_run_has_labels_and_no_owner() -> None:

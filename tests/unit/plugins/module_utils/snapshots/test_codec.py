@@ -8,6 +8,7 @@ import resource
 
 import pyrage
 import pytest
+import zstandard
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.codec import decode, encode, recipients_of
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError
 
@@ -102,6 +103,32 @@ class _Zeros:
 class _Nowhere:
     def write(self, data: bytes | memoryview) -> int:
         return len(data)
+
+
+def _bomb(size: int, window_log: int = 0) -> io.BytesIO:
+    head = bytes(16) + b"\xed\xda\x0c\xed" + bytes(12)
+    parameters = zstandard.ZstdCompressionParameters(compression_level=1, window_log=window_log)
+    return io.BytesIO(zstandard.ZstdCompressor(compression_params=parameters).compress(head + bytes(size)))
+
+
+class _Counted(_Nowhere):
+    size = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        self.size += len(data)
+        return len(data)
+
+
+def test_snapshot_that_decompresses_to_more_than_the_limit_is_refused_at_the_limit() -> None:
+    written = _Counted()
+    with pytest.raises(StoreError, match="the plain snapshot is larger than 8 MiB: what max_size allows"):
+        decode(_bomb(1 << 28), written, [], 8 << 20)
+    assert written.size <= 8 << 20
+
+
+def test_snapshot_that_needs_much_memory_to_decompress_is_refused() -> None:
+    with pytest.raises(StoreError, match=r"the compressed snapshot is damaged: .*memory"):
+        decode(_bomb(1 << 28, window_log=27), _Nowhere(), [])
 
 
 def test_memory_does_not_grow_with_the_size() -> None:

@@ -62,6 +62,20 @@ def test_incomplete_or_damaged_stream_is_refused_at_its_end(content: bytes) -> N
         _read(_stream(content), 50_000)
 
 
+def test_stream_that_does_not_end_where_it_should_is_refused_at_once() -> None:
+    endless = iter([(100, memoryview(bytes(100)))] + [(0, memoryview(bytes(100)))] * 1000)
+    stream = Stream(endless, "m0")
+    with pytest.raises(EtcdError, match="sends more than it announced"):
+        _read(stream, 100)
+    assert stream.size <= 400
+
+
+@pytest.mark.parametrize("message", [b"\x10" + b"\xff" * 100_000, b"\x1a\xff", b"\x10"])
+def test_endless_or_truncated_number_is_refused(message: bytes) -> None:
+    with pytest.raises(EtcdError, match="not a snapshot"):
+        _blob(memoryview(message))
+
+
 def test_empty_stream_is_refused() -> None:
     with pytest.raises(EtcdError, match="the snapshot is empty"):
         _ = Stream(iter([]), "m0").length
