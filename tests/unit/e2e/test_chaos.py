@@ -19,7 +19,7 @@ def test_every_step_can_be_done() -> None:
 
 
 def test_seed_of_make_test_has_a_bit_of_everything() -> None:
-    """In its two minutes: lost data, a disturbed node, a disturbed operator, and an edit."""
+    """In its minute: lost data, a disturbed node, a disturbed operator, and an edit."""
     kinds = {each.what.split()[0] for each in islice(steps(_seed()), 12)}
     assert {"lose", "node", "edit"} <= kinds
     assert kinds & {"kill", "freeze", "second"}
