@@ -26,6 +26,18 @@ def _processes_elsewhere() -> list[str]:
     return sorted(found)
 
 
+def _empty_cgroups() -> list[str]:
+    """Those that nothing runs in. Others come and go with what else runs on the machine."""
+    found = []
+    for path in Path("/sys/fs/cgroup").rglob("cgroup.procs"):
+        try:
+            if not path.read_text():
+                found.append(str(path.parent))
+        except OSError:  # it is gone, or of a kind that has no list of processes
+            continue
+    return sorted(found)
+
+
 def _machine() -> dict[str, object]:
     """The state of the machine that the sandbox must not change."""
     return {
@@ -34,7 +46,7 @@ def _machine() -> dict[str, object]:
         "routes": run(["ip", "route"]),
         "rules": run(["iptables-save"]).splitlines()[1:-1],
         "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
-        "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*") if path.is_dir()),
+        "cgroups": _empty_cgroups(),
         "sysctls": {name: Path("/proc/sys", name).read_text() for name in cluster.KUBELET_SYSCTLS},
         "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
         "files": [path for path in ("/var/lib/kubelet", "/var/lib/cni", str(layout.STATE)) if Path(path).exists()],
