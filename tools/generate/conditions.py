@@ -49,11 +49,11 @@ KINDS = (
             "Deleted": ("BackedUp: the last successful EtcdBackup was deleted.", "Create an EtcdBackup."),
             "TwoOperators": (
                 "OperatorConflict: two operators take turns. They do no harm, but events and status alternate.",
-                "Remove one of them, or let them watch different namespaces. It ends 15 minutes later.",
+                "Remove one of them, or let them watch different namespaces. The condition ends 15 minutes later.",
             ),
             "SettingsChanged": ("An event: every member runs with the new settings.", ""),
             "EvenSize": (
-                "An event: spec.size is even, which tolerates no more losses than one less.",
+                "An event: spec.size is even, which tolerates no more losses than the odd size below it.",
                 "Use an odd size.",
             ),
         },

@@ -58,7 +58,8 @@ def missing(api: Kube, namespace: str, destination: Destination, encryption_secr
     secrets = [*([s3.credentials_secret, s3.ca_secret] if s3 else []), encryption_secret]
     mounted = [("PersistentVolumeClaim", name) for name in claims] + [("Secret", name) for name in secrets if name]
     absent = [f"{kind} {name}" for kind, name in mounted if api.get(kind, namespace, name) is None]
-    return f"{' and '.join(absent)} does not exist in this namespace" if absent else ""
+    verb = "does" if len(absent) == 1 else "do"
+    return f"{' and '.join(absent)} {verb} not exist in this namespace" if absent else ""
 
 
 def own_image(api: Kube) -> str:

@@ -31,7 +31,7 @@ class Reason(BaseReason):
     )
     FOREIGN_OBJECT = (
         "ForeignObject",
-        "An object has a name that this EtcdBackup needs, and was not made for it. It is left alone.",
+        "An object has a name that this EtcdBackup needs, and was not made for it. It is not changed.",
         "Delete the object that the message names, within two minutes if the backup has not started yet.",
         WARNING,
     )

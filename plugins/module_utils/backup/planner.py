@@ -103,11 +103,11 @@ def _wait(backup: Backup, observed: Observation, before: dict[str, Any]) -> Plan
         message = f"{_foreign(taken)} Delete it."
         return _failed(message) if too_late else Plan(Phase.PENDING, Reason.FOREIGN_OBJECT, message)
     if observed.missing:
-        message = f"Waiting for it: {observed.missing}."
+        message = f"{observed.missing}. Create it within two minutes."
         return _failed(observed.missing) if too_late else Plan(Phase.PENDING, Reason.WAITING_FOR_OBJECTS, message)
     if too_late:
         state = observed.cluster_status.get("phase", "Pending")
-        return _failed(f"no member of EtcdCluster {backup.cluster} is healthy; it is {state}")
+        return _failed(f"no member of EtcdCluster {backup.cluster} is healthy; its phase is {state}")
     message = f"Waiting for a healthy member of EtcdCluster {backup.cluster}."
     return Plan(Phase.PENDING, Reason.WAITING_FOR_CLUSTER, message)
 

@@ -63,7 +63,7 @@ def _without_quorum(s: Situation, voters: list[str], unhealthy: list[str], told:
     ready = sum(pod.ready and not pod.deleting for pod in s.observed.pods)
     kept = _kept_phase(s) if possible else None
     if kept and answering < needed <= ready:
-        return Plan(kept, Reason.MISSED, f"{told} The pods are ready, and the members are asked again.{known}")
+        return Plan(kept, Reason.MISSED, f"{told} The pods are ready, and the operator asks the members again.{known}")
     coming = any(is_coming(s, pod) for pod in unhealthy)
     electing = since is None or s.observed.now - since < STARTING
     lost = s.observed.memory.phase == Phase.QUORUM_LOST
@@ -83,7 +83,7 @@ def auth_required(s: Situation) -> Plan:
     """Auth was enabled behind the operator's back: its members may be healthy, but it can't act."""
     ready = [pod.name for pod in s.observed.pods if pod.ready]
     message = (
-        f"etcd's auth is enabled and refuses the operator, so it changes no member. {len(ready)} of "
+        f"etcd's auth is enabled and refuses the operator, so the operator changes no member. {len(ready)} of "
         f"{len(s.observed.pods)} pods are ready. Disable auth: etcdctl --user root auth disable. See docs/repair.md."
     )
     return Plan(Phase.AUTH_REQUIRED, Reason.AUTH_REQUIRED, message, requeue=PATIENT)

@@ -47,8 +47,8 @@ def _is_own(cluster: Cluster, manifest: Manifest) -> bool:
 def told(names: Iterable[object]) -> str:
     """What a person is told about foreign objects."""
     return (
-        f"{', '.join(map(str, names))}: not made for this EtcdCluster, so nothing of it is used, changed or deleted. "
-        "Delete it if it is not needed, or use another name for the EtcdCluster."
+        f"{', '.join(map(str, names))}: not made for this EtcdCluster, so the operator does not use, change or delete "
+        "it. Delete it if it is not needed, or use another name for the EtcdCluster."
     )
 
 
@@ -82,7 +82,8 @@ def blocked(s: Situation) -> Plan | None:
     """On a running cluster: what is known of its members, if none of them can be changed."""
     if s.cluster.tls.mode == "Managed" and s.observed.foreign_name("Secret", s.cluster.secret("operator")):
         ready = sum(pod.ready for pod in s.observed.pods)
-        message = f"{_all_told(s)} No member can be asked: {ready} of {len(s.observed.pods)} pods are ready."
+        total = len(s.observed.pods)
+        message = f"{_all_told(s)} The operator can't connect to the members: {ready} of {total} pods are ready."
         return Plan(Phase.UNSUPPORTED, Reason.FOREIGN_OBJECT, message, requeue=WATCHFUL)
     if not obstacle(s):
         return None
@@ -113,7 +114,7 @@ def reported(s: Situation, planned: Plan) -> Plan:
 
 def _shared(others: Iterable[str]) -> str:
     return (
-        f"A CA of this EtcdCluster is also that of {', '.join(others)}: certificates of one open ports of the other. "
+        f"A CA of this EtcdCluster is also that of {', '.join(others)}: each accepts certificates of the other. "
         "Restore a backup into an EtcdCluster with another name, and delete this one. See docs/using.md."
     )
 

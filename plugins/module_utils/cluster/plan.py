@@ -8,7 +8,7 @@ from ..plan import Reason as BaseReason
 
 
 class Phase(BasePhase):
-    PENDING = "Pending", "The operator has not looked at it yet."
+    PENDING = "Pending", "The operator has not reconciled it yet."
     BOOTSTRAPPING = "Bootstrapping", "The members start for the first time, all at once."
     RUNNING = "Running", "Every member is healthy."
     SCALING = "Scaling", "Members are added or removed, one at a time, until there are as many as spec.size."
@@ -30,7 +30,7 @@ class Phase(BasePhase):
     )
     AUTH_REQUIRED = (
         "AuthRequired",
-        "etcd's auth was enabled and refuses the operator, which changes nothing: a person must act.",
+        "etcd's auth was enabled and refuses the operator, which changes no member: a person must act.",
     )
     UNSUPPORTED = "Unsupported", "The spec asks for something that can't be done; the message says why and what to do."
     DELETING = "Deleting", "The cluster is being deleted."
@@ -69,7 +69,7 @@ class Reason(BaseReason):
     )
     FOREIGN_OBJECT = (
         "ForeignObject",
-        "An object has a name that the operator needs, and was not made for this EtcdCluster. It is left alone.",
+        "An object has a name that the operator needs, and was not made for this EtcdCluster. It is not changed.",
         "Delete the object that the message names, or use another name for the EtcdCluster.",
         BLOCKED,
     )
@@ -80,8 +80,7 @@ class Reason(BaseReason):
     )
     SHARED_CA = (
         "SharedCA",
-        "An earlier version of the operator gave two EtcdClusters the same CA: certificates of one open ports of the "
-        "other.",
+        "An earlier version of the operator gave two EtcdClusters the same CA: each accepts certificates of the other.",
         "Move the data to an EtcdCluster with another name (docs/using.md).",
         WARNING,
     )
@@ -96,7 +95,7 @@ class Reason(BaseReason):
     ALL_HEALTHY = "AllMembersHealthy", "Every voter is healthy.", ""
     CHANGE_PENDING = (
         "ChangePending",
-        "Every voter is healthy, and something waits; the message says what.",
+        "Every voter is healthy, but a change waits or a Secret in spec.tls is not usable; the message says which.",
         "See the message.",
     )
     MEMBERS_DOWN = (
@@ -125,7 +124,7 @@ class Reason(BaseReason):
     NO_LEADER = "NoLeader", "A quorum answers, and the members elect a leader.", "Wait."
     MISSED = (
         "Missed",
-        "Less than a quorum answered the operator for less than 10 seconds, while the pods are ready.",
+        "The pods are ready, but for less than 10 seconds fewer members than a quorum have answered the operator.",
         "Wait.",
     )
     QUORUM_LOST = (
@@ -135,7 +134,7 @@ class Reason(BaseReason):
     )
     AUTH_REQUIRED = (
         "AuthRequired",
-        "Someone enabled etcd's auth, and etcd refuses the operator. The members may be healthy; nothing is changed.",
+        "Someone enabled etcd's auth, and etcd refuses the operator. The members may be healthy; none is changed.",
         "Disable auth: `etcdctl --user root auth disable` (docs/repair.md).",
         WARNING,
     )
@@ -202,7 +201,7 @@ class Reason(BaseReason):
     WAITING_FOR_MEMBER = (
         "WaitingForMember",
         "A rollout waits until every member is healthy.",
-        "Wait; the message names it.",
+        "Wait; the message names the member.",
     )
     ROLLOUT_STOPPED = (
         "RolloutStopped",
@@ -212,8 +211,8 @@ class Reason(BaseReason):
     )
     OTHER_VERSION = (
         "OtherVersion",
-        "The image that spec.image names contains another version than spec.version says.",
-        "Set spec.version to what the members report, or spec.image to an image with spec.version.",
+        "The image that spec.image names contains another etcd version than spec.version.",
+        "Set spec.version to the version that the members report, or correct spec.image.",
         WARNING,
     )
     CANNOT_RESTART = (
@@ -261,5 +260,5 @@ class Reason(BaseReason):
     )
 
 
-# A look that fell into an election: less than a quorum is healthy, and the phase stays for a moment.
+# Observed during an election: less than a quorum is healthy, and the phase stays for a moment.
 ELECTION = (Reason.NO_LEADER, Reason.MISSED)

@@ -78,7 +78,9 @@ def _paused(s: Situation) -> Plan:
     message, due = "The operator changes nothing until spec.paused is false.", s.observed.certificates.due
     if not due:
         return Plan(Phase.PAUSED, Reason.PAUSED, message, requeue=SETTLED)
-    message = f"{message} Certificates {', '.join(due)} are due for renewal: unpause before they expire."
+    message = (
+        f"{message} Certificates {', '.join(due)} are due for renewal. Set spec.paused to false before they expire."
+    )
     return Plan(Phase.PAUSED, Reason.CERTIFICATES_DUE, message, requeue=SETTLED)
 
 

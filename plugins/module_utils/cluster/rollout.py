@@ -63,7 +63,7 @@ def rollout(s: Situation, members: Membership) -> Plan | None:
     roll = _Rollout(s, members, outdated, _phase(s, outdated), _voters(members, outdated))
     if outdated and changed and not _changes_members(s, wanted.template_hash, changed):
         names = ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in changed)
-        message = f"Updating {names}; the rollout goes on: {roll.progress}. spec.size is {s.cluster.size}."
+        message = f"Updating {names}; the rollout continues: {roll.progress}. spec.size is {s.cluster.size}."
         return Plan(roll.phase, Reason.UPDATING_OBJECTS, message, UpdateObjects(changed))
     if outdated and changed:
         names = ", ".join(slot.name for slot in outdated)
@@ -142,7 +142,8 @@ def _waiting(roll: _Rollout) -> Plan | None:
         return Plan(roll.phase, Reason.WAITING_FOR_MEMBER, message, requeue=WATCHFUL)
     return roll.stops(
         f"Rollout stopped, {roll.progress}: {names} did not become healthy after its restart.{problems} Correct the "
-        "spec, or set it back; this member is restarted first then. If its data is damaged, delete its PVC and its pod."
+        "spec, or set it back; the operator then restarts this member first. If its data is damaged, delete its PVC "
+        "and its pod."
     )
 
 

@@ -54,7 +54,7 @@ def _grow(s: Situation, members: Membership, name: str) -> Plan | None:
     if failed and s.observed.now - failed.since < PATIENCE:
         message = (
             f"A learner did not join and was removed. It is tried again at {failed.since + PATIENCE:%H:%M} UTC, or "
-            "when the spec changes. The events say why it failed."
+            "when the spec changes. The event JoinFailed has the cause."
         )
         return Plan(Phase.DEGRADED, Reason.JOIN_FAILED, message, requeue=WATCHFUL)
     if members.has_learner:

@@ -96,7 +96,10 @@ def _blocked(s: Situation, members: Membership) -> Plan | None:
     causes |= {f"{display(member)} is an unmanaged member" for member in members.unmanaged}
     if not causes:
         return None
-    message = f"Upgrade to {s.target} blocked: {'; '.join(sorted(causes))}. It starts when this is corrected."
+    message = (
+        f"Upgrade to {s.target} blocked: {'; '.join(sorted(causes))}. It starts when alarms are cleared "
+        "(docs/alarms.md) and unmanaged members are removed (etcdctl member remove)."
+    )
     return Plan(Phase.UPGRADING, Reason.UPGRADE_BLOCKED, message, requeue=WATCHFUL)
 
 
@@ -138,7 +141,7 @@ def _downgrade(members: Membership, upgrade: Upgrade, down: str) -> Plan:
     if members.downgrade:
         waiting = f"Waiting for etcd's cluster version to become {down}."
         return _lowered(members, upgrade, down) or _upgrading(Reason.ENABLING_DOWNGRADE, waiting, upgrade)
-    message = f"Enabling the downgrade to {down}: etcd removes what only a later version can read."
+    message = f"Enabling the downgrade to {down}: etcd removes data that only a later version can read."
     return replace(_upgrading(Reason.ENABLING_DOWNGRADE, message, upgrade), action=EnableDowngrade(down))
 
 

@@ -71,7 +71,7 @@ def remark(s: Situation) -> str:
 
 def _refusal(s: Situation, why: str) -> str:
     return (
-        f"The PVCs can't grow to {s.cluster.storage.size}: {why}. They stay as they are. Allow expansion, set "
+        f"The PVCs can't grow to {s.cluster.storage.size}: {why}. They keep their size. Correct the cause, set "
         "spec.storage.size back, or move the data to a new EtcdCluster with larger volumes."
     )
 
@@ -83,7 +83,7 @@ def _expanding(s: Situation, small: list[Claim]) -> str:
 
 def _obstacle(s: Situation) -> str:
     names = ", ".join(s.observed.unexpandable)
-    return f"StorageClass {names} does not allow it (allowVolumeExpansion)" if names else ""
+    return f"StorageClass {names} does not allow it: allowVolumeExpansion is not true" if names else ""
 
 
 def _small(s: Situation) -> list[Claim]:

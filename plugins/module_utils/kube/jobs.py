@@ -191,7 +191,7 @@ class Job:
         """Why it failed, in a sentence."""
         bad = [(name, each) for name, each in self.ended.items() if each.code != 0]
         if self.failed == "DeadlineExceeded":
-            return f"it took too long.{self.trouble}"
+            return f"the Job did not end before its deadline.{self.trouble}"
         if bad:
             name, each = bad[-1]
             if each.code == 137 and not each.report:

@@ -19,7 +19,7 @@ from ..plan import Reason as BaseReason
 class Phase(BasePhase):
     PENDING = "Pending", "It has not started; the message says what it waits for."
     VERIFYING = "Verifying", "The snapshot is fetched and verified. Nothing is changed yet."
-    SNAPSHOTTING = "Snapshotting", "In place: a snapshot of the current data is taken first."
+    SNAPSHOTTING = "Snapshotting", "In place: a snapshot of the current data is taken."
     STOPPING = "Stopping", "In place: every member is stopped."
     RESTORING = "Restoring", "Each member's data is made from the snapshot."
     STARTING = "Starting", "All data is in place, and the members start."
@@ -44,7 +44,7 @@ class Reason(BaseReason):
     WAITING_FOR_BACKUP = "WaitingForBackup", "The EtcdBackup of the source is not finished.", "See the EtcdBackup."
     FOREIGN_OBJECT = (
         "ForeignObject",
-        "An object has a name that this EtcdRestore needs, and was not made for it. It is left alone.",
+        "An object has a name that this EtcdRestore needs, and was not made for it. It is not changed.",
         "Delete the object that the message names, or delete this EtcdRestore.",
         WARNING,
     )

@@ -50,8 +50,8 @@ def plan(restore: Restore, observed: Observation, before: dict[str, Any]) -> Pla
     if not taken:
         return planned
     message = (
-        f"{', '.join(taken)}: not made for this EtcdRestore or its EtcdCluster, so nothing of it is used, changed or "
-        "deleted. Delete it if it is not needed, and the restore goes on."
+        f"{', '.join(taken)}: not made for this EtcdRestore or its EtcdCluster, so the operator does not use, "
+        "change or delete it. Delete it if it is not needed; the restore then continues."
     )
     return Plan(phase, Reason.FOREIGN_OBJECT, message, requeue=WATCHFUL)
 
@@ -298,12 +298,12 @@ def _restoring(restore: Restore, observed: Observation, before: dict[str, Any]) 
     if all(job and job.complete for job in made):
         return _release(restore, observed, before)
     if failed := [job for job in made if job and job.failed]:
-        return _fail(restore, observed, before, f"a member's data could not be made: {failed[0].why}")
+        return _fail(restore, observed, before, f"a member's data could not be created: {failed[0].why}")
     if observed.source is None or not observed.source.running:
-        return _fail(restore, observed, before, "the Job that hands out the snapshot has ended")
+        return _fail(restore, observed, before, "the Job that serves the snapshot to the members' Jobs has ended")
     done = sum(bool(job and job.complete) for job in made)
     troubles = " ".join(sorted({job.trouble.strip() for job in made if job and job.problem}))
-    message = f"Making the data of {size} members from revision {before['revision']}: {done} done. {troubles}"
+    message = f"Creating the data of {size} members from revision {before['revision']}: {done} done. {troubles}"
     restoring = Plan(Phase.RESTORING, Reason.RESTORING, message.strip())
     missing = [each for each in range(size) if made[each] is None]
     if not missing:
@@ -345,7 +345,8 @@ def _starting(restore: Restore, observed: Observation, before: dict[str, Any]) -
         return Plan(Phase.SUCCEEDED, Reason.SUCCEEDED, message, record=result | {"previousData": kept or None})
     message = f"Waiting for {restore.cluster} to become healthy: {observed.status.get('message', '')}"
     if observed.now - datetime.fromisoformat(before["releaseTime"]) > _SLOW:
-        message = f"{message} This takes unusually long. The previous data is still on the volumes."
+        kept = " The previous data is still on the volumes." if restore.in_place else ""
+        message = f"{message} This takes more than 10 minutes: look at EtcdCluster {restore.cluster}.{kept}"
     return Plan(Phase.STARTING, Reason.STARTING, message)
 
 
@@ -392,9 +393,9 @@ def _remove(restore: Restore, observed: Observation, before: dict[str, Any]) -> 
     if made := [name for name in _member_jobs(restore, before["size"]) if name in observed.jobs]:
         return replace(going, action=previous.delete_jobs(observed, made))
     if resource is None or "deletionTimestamp" in resource["metadata"]:
-        return _failed(f"{why}. EtcdCluster {restore.cluster}, which it had created, was removed")
+        return _failed(f"{why}. EtcdCluster {restore.cluster}, which this EtcdRestore created, was removed")
     if not observed.held_by(restore):
-        return _failed(f"{why}. EtcdCluster {restore.cluster} is not held by this EtcdRestore any more, and stays")
+        return _failed(f"{why}. EtcdCluster {restore.cluster} is not held by this EtcdRestore any more, so it is kept")
     cluster = Ref(restore.cluster, resource["metadata"]["uid"])
     own = {name: each for name, each in observed.claims.items() if each.cluster_uid == cluster.uid}
     claims = tuple(Ref(name, each.uid) for name, each in own.items() if not each.deleting)

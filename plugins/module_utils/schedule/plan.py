@@ -29,8 +29,8 @@ class Reason(BaseReason):
     )
     FOREIGN_OBJECT = (
         "ForeignObject",
-        "An EtcdBackup has the name of the one of a run that is due, and this schedule did not create it.",
-        "Delete or rename it; otherwise the run is skipped when the next one is due.",
+        "An EtcdBackup that this schedule did not create has the name that a due run needs.",
+        "Delete that EtcdBackup; otherwise the run is skipped when the next one is due.",
         WARNING,
     )
     PRUNING = "Pruning", "EtcdBackups that spec.retention does not keep are deleted.", ""

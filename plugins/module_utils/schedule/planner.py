@@ -40,7 +40,7 @@ def plan(schedule: Schedule, observed: Observation, before: dict[str, Any]) -> P
         return Plan(Phase.INVALID, Reason.NEVER_DUE, message, requeue=SETTLED, record={"nextRunTime": None})
     if schedule.suspend:
         passed = {"lastScheduleTime": time_text(due[-1])} if due else {}
-        message = "Suspended. Runs that are due in the meantime are not caught up."
+        message = "spec.suspend is true: no run starts, and runs that are missed now do not start later."
         result = {**passed, "nextRunTime": None}
         suspended = Plan(Phase.SUSPENDED, Reason.SUSPENDED, message, record=result, requeue=_settling(observed))
         return _prune(schedule, observed, suspended)
@@ -79,7 +79,10 @@ def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begin
     active = [each for each in observed.backups if not each.done and not each.deleting and each.due != run]
     skipped = f" {missed} earlier {'run was' if missed == 1 else 'runs were'} missed." if missed else ""
     if active and (schedule.concurrency == "Forbid" or len(active) >= _AT_ONCE):
-        message = f"Skipped the run of {time_text(run)}: {active[0].name} is not finished.{skipped}"
+        message = (
+            f"Skipped the run of {time_text(run)}: {active[0].name} is not finished. Run less often, or set "
+            f"spec.concurrencyPolicy.{skipped}"
+        )
         return Plan(Phase.ACTIVE, Reason.RUN_SKIPPED, message, record=noted)
     if observed.foreign:
         message = (

@@ -134,7 +134,7 @@ def test_missing_objects_are_named(namespace: Namespace) -> None:
     assert found.missing == "PersistentVolumeClaim disk does not exist in this namespace"
     s3 = Destination(s3=S3Store("bucket", credentials_secret="keys", ca_secret="ca"))
     namespace.secret("ca")
-    absent = "Secret keys and Secret age does not exist in this namespace"
+    absent = "Secret keys and Secret age do not exist in this namespace"
     assert missing(namespace.kube, namespace.name, s3, "age") == absent
     namespace.secret("keys")
     namespace.secret("age")

@@ -137,7 +137,7 @@ def test_backup_whose_job_reported_its_failure_needs_no_cleanup() -> None:
         (_failed(save=Ended(0, json.dumps(SAVED)), check=Ended(1, "Error: bad file")), "Error: bad file"),
         (_failed(), "its pod was deleted"),
         (replace(DONE, ended={"check": Ended(0, "")}), "reported nothing"),
-        (replace(_failed(), failed="DeadlineExceeded"), "took too long"),
+        (replace(_failed(), failed="DeadlineExceeded"), "did not end before its deadline"),
     ],
 )
 def test_what_a_killed_or_unverified_backup_left_is_removed(job: Job, said: str) -> None:
@@ -350,7 +350,7 @@ def test_missing_secret_is_waited_for_then_fails_the_backup() -> None:
     seen = replace(OBSERVED, missing="Secret age does not exist in this namespace")
     waiting = plan(SEALED, seen, {})
     assert (waiting.phase, waiting.action) == (Phase.PENDING, None)
-    assert waiting.message == "Waiting for it: Secret age does not exist in this namespace."
+    assert waiting.message == "Secret age does not exist in this namespace. Create it within two minutes."
     after = _told(SEALED, waiting, {})
     assert _created(plan(SEALED, OBSERVED, after))
     late = plan(SEALED, replace(seen, now=NOW + timedelta(minutes=3)), after)

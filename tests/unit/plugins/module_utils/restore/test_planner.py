@@ -496,7 +496,7 @@ def test_new_cluster_is_removed_when_its_data_cannot_be_made() -> None:
     ended = _is_removed(world)
     assert ended.phase is Phase.FAILED
     assert ended.message == (
-        "A member's data could not be made: no room. EtcdCluster fresh, which it had created, was removed."
+        "A member's data could not be created: no room. EtcdCluster fresh, which this EtcdRestore created, was removed."
     )
     world.reconcile()
     assert (world.seen.source, world.seen.jobs, world.seen.claims) == (None, {}, {})
@@ -635,7 +635,16 @@ def test_slow_start_says_that_the_previous_data_is_still_there() -> None:
     assert world.reconcile().message == "Waiting for example to become healthy: Waiting for example-0."
     late = world.reconcile(now=NOW + timedelta(minutes=11))
     assert late.phase is Phase.STARTING
-    assert late.message.endswith("This takes unusually long. The previous data is still on the volumes.")
+    assert late.message.endswith("look at EtcdCluster example. The previous data is still on the volumes.")
+
+
+def test_slow_start_of_a_new_cluster_does_not_mention_previous_data() -> None:
+    world = _until_new_cluster_is_being_restored()
+    world.finish("member")
+    world.reconcile()
+    late = world.reconcile(now=NOW + timedelta(minutes=11))
+    assert late.phase is Phase.STARTING
+    assert late.message.endswith("This takes more than 10 minutes: look at EtcdCluster fresh.")
 
 
 def test_restore_fails_when_the_new_cluster_is_deleted_while_it_starts() -> None:
@@ -654,4 +663,6 @@ def test_restore_fails_when_the_source_job_ends_early() -> None:
     world.reconcile()
     planned = world.reconcile(source=None)
     assert planned.phase is Phase.PUTTING_BACK
-    assert planned.message.startswith("The restore failed: the Job that hands out the snapshot has ended.")
+    assert planned.message.startswith(
+        "The restore failed: the Job that serves the snapshot to the members' Jobs has ended."
+    )
