@@ -14,7 +14,7 @@ from ..api.cluster import Cluster
 from ..etcd.errors import EtcdError
 from ..etcd.view import ClusterView, look
 from ..kube import quantity
-from ..kube.client import Asked, Kube
+from ..kube.client import Asked, Kube, named
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from . import certificates, deletion, members, ownership
@@ -116,8 +116,7 @@ def _unlisted_claims(kube: Kube, cluster: Cluster, claims: list[Manifest], other
         file.removesuffix(".yaml") for each in others if each["kind"] == "ConfigMap" for file in each.get("data", {})
     }
     missing = {f"data-{pod}" for pod in pods} - {claim["metadata"]["name"] for claim in claims}
-    found = kube.read([Asked(_CLAIM, cluster.namespace, name) for name in sorted(missing)]) if missing else ()
-    return [claim for answer in found for claim in answer]
+    return named(kube, _CLAIM, cluster.namespace, sorted(missing)) if missing else []
 
 
 def _snapshots(cluster: Cluster, memory: Memory) -> list[str]:
