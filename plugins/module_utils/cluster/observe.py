@@ -16,7 +16,7 @@ from ..etcd.view import ClusterView, look
 from ..kube import quantity
 from ..kube.client import Asked, Kube, named
 from ..kube.errors import KubeError
-from ..kube.manifest import Manifest
+from ..kube.manifest import Manifest, display
 from . import certificates, deletion, members, ownership
 from .loss import is_cut_off, reason_in
 from .manifests import TEMPLATE_HASH, UID_LABEL, version_of
@@ -53,7 +53,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
     claims, others = found[0], [each for answer in found[1:] for each in answer]
     foreign += ownership.foreign_among(cluster, others)
     taken = {str(each) for each in foreign}
-    others = [each for each in others if f"{each['kind']} {each['metadata']['name']}" not in taken]
+    others = [each for each in others if display(each) not in taken]
     claims += _unlisted_claims(kube, cluster, claims, others)
     secrets = {each["metadata"]["name"]: each for each in others if each["kind"] == "Secret"}
     secrets |= {operator: credentials} if credentials else {}
