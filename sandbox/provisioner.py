@@ -47,9 +47,9 @@ def wants_volume(claim: dict[str, Any], classes: dict[str, dict[str, Any]]) -> b
 def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str, Any]:
     """The PersistentVolume for a PVC."""
     meta = claim["metadata"]
-    name = f"pvc-{meta['uid']}"
+    name, node = f"pvc-{meta['uid']}", meta["annotations"][_SELECTED_NODE]
     floats = (storage_class.get("parameters") or {}).get(configs.FLOATING) == "true"
-    place = {"hostPath": {"path": str(floating_path(name))}} if floats else _on_node(claim, name)
+    place = {"hostPath": {"path": str(floating_path(name))}} if floats else on_node(node, name)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -72,11 +72,11 @@ def volume_for(claim: dict[str, Any], storage_class: dict[str, Any]) -> dict[str
     }
 
 
-def _on_node(claim: dict[str, Any], name: str) -> dict[str, Any]:
-    node = claim["metadata"]["annotations"][_SELECTED_NODE]
+def on_node(node: str, volume: str) -> dict[str, Any]:
+    """The fields of a PersistentVolume's spec that place it in its folder on a node."""
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
     return {
-        "local": {"path": str(volume_path(node, name))},
+        "local": {"path": str(volume_path(node, volume))},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
     }
 

@@ -75,9 +75,8 @@ def _issue(namespace: str, name: str, *, write: bool) -> list[str]:
     now, domain = datetime.now(UTC), secrets.cluster_domain()
     if cluster.tls.mode != "Managed":
         return []
-    names = secrets.secret_names(cluster)
-    answers = api.read([kube.Asked("Secret", namespace, each) for each in names])
-    there = {each: answer[0] for each, answer in zip(names, answers, strict=True) if answer}
+    found = kube.named(api, "Secret", namespace, secrets.secret_names(cluster))
+    there = {each["metadata"]["name"]: each for each in found}
     own = {each: secret for each, secret in there.items() if is_owned(secret, cluster.uid)}
     foreign = there.keys() - own.keys()
     state = secrets.check(cluster, own, now, domain, foreign)

@@ -10,7 +10,7 @@ from typing import Any
 from ..api.backup import SKIP_CLEANUP, Backup
 from ..kube import jobs
 from ..kube.conditions import conditions, sentence, time_text
-from ..kube.manifest import Manifest
+from ..kube.manifest import Manifest, display
 from ..kube.quantity import rounded
 from ..plan import SOON, WATCHFUL, Plan, Ref
 from . import workers
@@ -48,16 +48,13 @@ def last_good(besides: Backup, resources: Sequence[Manifest]) -> dict[str, Any] 
 def plan(backup: Backup, observed: Observation, before: dict[str, Any]) -> Plan:
     """The next step; `before` is the status so far."""
     planned = _plan(backup, observed, before)
-    taken = [name for name in map(_name, planned.action.creates if planned.action else ()) if name in observed.foreign]
+    creates = planned.action.creates if planned.action else ()
+    taken = [name for name in map(display, creates) if name in observed.foreign]
     if not taken:
         return planned
     skip = f" To keep what is at {backup.location}, set the annotation {SKIP_CLEANUP}=true." if backup.deleting else ""
     message = f"{_foreign(taken)} Delete it.{skip}"
     return replace(planned, reason=Reason.FOREIGN_OBJECT, message=message, action=None, requeue=WATCHFUL)
-
-
-def _name(manifest: Manifest) -> str:
-    return f"{manifest['kind']} {manifest['metadata']['name']}"
 
 
 def _foreign(names: Sequence[str]) -> str:

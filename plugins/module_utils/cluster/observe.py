@@ -14,9 +14,9 @@ from ..api.cluster import Cluster
 from ..etcd.errors import EtcdError
 from ..etcd.view import ClusterView, look
 from ..kube import quantity
-from ..kube.client import Asked, Kube
+from ..kube.client import Asked, Kube, named
 from ..kube.errors import KubeError
-from ..kube.manifest import Manifest
+from ..kube.manifest import Manifest, display
 from . import certificates, deletion, members, ownership
 from .loss import is_cut_off, reason_in
 from .manifests import TEMPLATE_HASH, UID_LABEL, version_of
@@ -53,7 +53,7 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
     claims, others = found[0], [each for answer in found[1:] for each in answer]
     foreign += ownership.foreign_among(cluster, others)
     taken = {str(each) for each in foreign}
-    others = [each for each in others if f"{each['kind']} {each['metadata']['name']}" not in taken]
+    others = [each for each in others if display(each) not in taken]
     claims += _unlisted_claims(kube, cluster, claims, others)
     secrets = {each["metadata"]["name"]: each for each in others if each["kind"] == "Secret"}
     secrets |= {operator: credentials} if credentials else {}
@@ -116,8 +116,7 @@ def _unlisted_claims(kube: Kube, cluster: Cluster, claims: list[Manifest], other
         file.removesuffix(".yaml") for each in others if each["kind"] == "ConfigMap" for file in each.get("data", {})
     }
     missing = {f"data-{pod}" for pod in pods} - {claim["metadata"]["name"] for claim in claims}
-    found = kube.read([Asked(_CLAIM, cluster.namespace, name) for name in sorted(missing)]) if missing else ()
-    return [claim for answer in found for claim in answer]
+    return named(kube, _CLAIM, cluster.namespace, sorted(missing)) if missing else []
 
 
 def _snapshots(cluster: Cluster, memory: Memory) -> list[str]:

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from ..etcd.leadership import successor
 from ..etcd.rollout import Voter, objection, restart_order
-from ..kube.manifest import Manifest
+from ..kube.manifest import Manifest, display
 from ..plan import WATCHFUL, Plan, Ref
 from . import desired
 from .actions import RestartMember, UpdateObjects
@@ -62,7 +62,7 @@ def rollout(s: Situation, members: Membership) -> Plan | None:
         return None
     roll = _Rollout(s, members, outdated, _phase(s, outdated), _voters(members, outdated))
     if outdated and changed and not _changes_members(s, wanted.template_hash, changed):
-        names = ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in changed)
+        names = ", ".join(map(display, changed))
         message = f"Updating {names}; the rollout continues: {roll.progress}. spec.size is {s.cluster.size}."
         return Plan(roll.phase, Reason.UPDATING_OBJECTS, message, UpdateObjects(changed))
     if outdated and changed:

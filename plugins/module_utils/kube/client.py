@@ -26,7 +26,7 @@ from . import config
 from .errors import KubeError
 from .manifest import Manifest, Manifests
 
-__all__ = ["FIELD_MANAGER", "Asked", "Kube", "KubeError", "connect"]
+__all__ = ["FIELD_MANAGER", "Asked", "Kube", "KubeError", "connect", "named"]
 
 FIELD_MANAGER = "etcdops"
 _SECONDS = 10.0  # for one request
@@ -259,6 +259,11 @@ class Kube:
                 0, f"{method} {what}: the answer is larger than {_LARGEST >> 20} MiB. Delete objects there."
             )
         return answer.status, content
+
+
+def named(api: Kube, kind: str, namespace: str, names: Sequence[str]) -> Manifests:
+    """The objects of a kind that have one of these names."""
+    return [each for found in api.read([Asked(kind, namespace, name) for name in names]) for each in found]
 
 
 def connect() -> Kube:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from .client import Asked, Kube
 from .errors import ChangedError, KubeError
-from .manifest import Manifest, unconditional, without
+from .manifest import Manifest, display, unconditional, without
 from .ownership import is_of_same_owner
 
 How = Literal["", "force", "orphan"]
@@ -110,13 +110,13 @@ def _identity(manifest: Manifest) -> list[str]:
 
 
 def _foreign(manifest: Manifest) -> ChangedError:
-    name = f"{manifest['kind']} {manifest['metadata']['name']}"
-    return ChangedError(409, f"{name} belongs to something else, so it is left alone")
+    return ChangedError(409, f"{display(manifest)} belongs to something else, so it is left alone")
 
 
 def _changed(manifest: Manifest) -> ChangedError:
-    name = f"{manifest['kind']} {manifest['metadata']['name']}"
-    return ChangedError(409, f"{name} was changed by someone else in the meantime, so it is looked at again first")
+    return ChangedError(
+        409, f"{display(manifest)} was changed by someone else in the meantime, so it is looked at again first"
+    )
 
 
 def existing(api: Kube, objects: Sequence[Manifest]) -> list[Manifest | None]:

@@ -12,6 +12,11 @@ Manifests = list[Manifest]
 _IDENTITY = ("uid", "generation", "resourceVersion")
 
 
+def display(manifest: Manifest) -> str:
+    """The kind and the name, for messages."""
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
 def based_on(manifest: Manifest, live: Manifest | None) -> Manifest:
     """The manifest with the condition that the object is still this one, or that there is still none."""
     known = {name: live["metadata"][name] for name in _IDENTITY if name in live["metadata"]} if live else {"uid": ""}

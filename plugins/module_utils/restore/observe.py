@@ -13,7 +13,7 @@ from ..api.restore import Restore, Snapshot, of_backup
 from ..backup.observe import missing, own_image
 from ..cluster.manifests import UID_LABEL
 from ..kube import jobs
-from ..kube.client import Asked, Kube
+from ..kube.client import Kube, named
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest
 from ..kube.ownership import API_VERSION, is_owned
@@ -75,9 +75,9 @@ def _unlisted_claims(
     api: Kube, cluster: api_cluster.Cluster, size: int, listed: Collection[str]
 ) -> dict[str, Manifest]:
     """PVCs without our labels that have the name of a member's."""
-    names = [f"data-{cluster.pod_name(each)}" for each in range(size)]
-    asked = [Asked("PersistentVolumeClaim", cluster.namespace, name) for name in names if name not in listed]
-    return {each["metadata"]["name"]: each for answer in api.read(asked) for each in answer} if asked else {}
+    missing = [name for each in range(size) if (name := f"data-{cluster.pod_name(each)}") not in listed]
+    found = named(api, "PersistentVolumeClaim", cluster.namespace, missing) if missing else []
+    return {each["metadata"]["name"]: each for each in found}
 
 
 def _stopped(api: Kube, namespace: str, name: str, selector: str) -> bool:

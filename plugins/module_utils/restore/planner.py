@@ -22,7 +22,7 @@ from ..backup.planner import healthy_members
 from ..cluster.manifests import claim_manifest
 from ..kube import jobs
 from ..kube.conditions import conditions, sentence, time_text
-from ..kube.manifest import Manifest
+from ..kube.manifest import Manifest, display
 from ..kube.ownership import API_VERSION
 from ..plan import SOON, WATCHFUL, Plan, Ref
 from . import jobs as restore_jobs
@@ -60,7 +60,7 @@ def _taken(restore: Restore, observed: Observation, planned: Plan, before: dict[
     """Foreign objects that have a name which the next step needs. With a foreign PVC, nothing is begun at all."""
     if not isinstance(planned.action, FetchSnapshot | CreateObjects | HoldCluster):
         return []
-    names = [f"{each['kind']} {each['metadata']['name']}" for each in planned.action.creates]
+    names = [display(each) for each in planned.action.creates]
     names += [f"Secret {restore_jobs.transfer_name(restore)}"] if isinstance(planned.action, FetchSnapshot) else []
     taken = [name for name in names if name in observed.foreign]
     phase = Phase(before.get("phase", Phase.PENDING))
