@@ -31,7 +31,7 @@ _START_PREFIXES = (b"ANSIBLE_", b"LC_", b"PYTHON", b"WARM_RUNNER_")
 # ... except these, which ansible-runner sets for each run; programs.py makes Ansible read them again.
 _PER_RUN = (b"ANSIBLE_CACHE_PLUGIN_CONNECTION", b"ANSIBLE_ROLES_PATH")
 
-_HELLO_SECONDS = 1  # a healthy server answers within a millisecond
+_HELLO_SECONDS = 1  # by default; a healthy server answers within a millisecond
 _TAKEN_SECONDS = 5
 _RETRY_SECONDS = 60  # after a server failed to start
 _SERVER_FILES = ("server.py", "folders.py", "programs.py", "process.py", "shortcuts.py", "action/normal.py")
@@ -197,7 +197,7 @@ def names(name: str) -> list[str]:
 def _connect(path: str) -> _socket.socket | None:
     """A connection to a healthy server, or None."""
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    server.settimeout(_HELLO_SECONDS)
+    server.settimeout(limit("HELLO", _HELLO_SECONDS))
     try:
         server.connect(path)
         if server.recv(100) == PROTOCOL:

@@ -124,8 +124,8 @@ class Server:
         self._listener.listen(128)
         self._inode = os.stat(mine).st_ino
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        os.utime(client.LOCK_FD, (0, 0))  # the start has succeeded, whatever happens next
         os.rename(mine, path)
-        os.utime(client.LOCK_FD, (0, 0))  # the start succeeded
         os.close(client.LOCK_FD)
 
     def serve(self) -> None:
@@ -213,17 +213,11 @@ class Server:
                 os.close(fd)
 
     def _take(self, connection: socket.socket, request: Request, descriptors: list[int]) -> None:
-        # Blocked until the fork has its own handlers.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
-            pid = os.fork()
-            if pid == 0:
-                self._run_in_fork(connection, request, descriptors)
+            pid = _fork(lambda: self._run_in_fork(connection, request, descriptors))
         except OSError:  # no memory, too many processes: the client runs the command itself
             connection.close()
             return
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
         self._forks += 1
         self._busy_at = time.monotonic()
         deadline = self._busy_at + request.seconds if request.seconds else float("inf")
@@ -267,17 +261,18 @@ class Server:
 
     def _start_tidying(self) -> None:
         try:
-            pid = os.fork()
+            pid = _fork(self._tidy_in_fork)
         except OSError:  # no memory, too many processes: the next time
             return
-        if pid == 0:
-            try:
-                self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-                self._tidy()
-            finally:
-                os._exit(0)
         pidfd = os.pidfd_open(pid)
         self._selector.register(pidfd, selectors.EVENT_READ, lambda _: self._tidied(pid, pidfd))
+
+    def _tidy_in_fork(self) -> NoReturn:
+        try:
+            self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            self._tidy()
+        finally:
+            os._exit(0)
 
     def _tidied(self, pid: int, pidfd: int) -> None:
         os.waitpid(pid, 0)
@@ -308,6 +303,22 @@ class Server:
         self._selector.unregister(pidfd)
         run.connection.close()
         os.close(pidfd)
+
+
+def _fork(child: Callable[[], NoReturn]) -> int:
+    """Fork; the child begins with its signals blocked, until it has handlers of its own.
+
+    In the parent they are held back meanwhile: Python runs code of its libraries after a fork, and ignores an exception
+    there, such as that of our handler for SIGTERM.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            child()
+        return pid
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
 
 
 def _parse(data: bytes) -> Request:

@@ -224,7 +224,10 @@ def pod_manifest(pod: Pod) -> Manifest:
             "annotations": {TEMPLATE_HASH: pod.template_hash},
             **({} if pod.deleting is None else {"deletionTimestamp": moment(pod.deleting).isoformat()}),
         },
-        "spec": {"containers": [{"image": f"etcd:v{pod.version}"}], **({"nodeName": pod.node} if pod.node else {})},
+        "spec": {
+            "containers": [{"name": "etcd", "image": f"etcd:v{pod.version}"}],
+            **({"nodeName": pod.node} if pod.node else {}),
+        },
         "status": {
             "podIP": "198.18.0.1" if pod.node else None,
             "containerStatuses": [container] if pod.started or pod.version in MISSING_IMAGES else [],

@@ -9,6 +9,7 @@ from typing import Any
 from ..api import cluster as api_cluster
 from ..api import images
 from ..api.backup import BACKUP_LABEL, BACKUP_UID, Backup, Destination
+from ..cluster.manifests import image_of
 from ..kube import jobs
 from ..kube.client import Kube
 from ..kube.errors import KubeError
@@ -38,7 +39,7 @@ def observe(api: Kube, backup: Backup, status: dict[str, Any]) -> Observation:
         cluster=cluster,
         cluster_status=(resource or {}).get("status", {}),
         nodes={name: pod["spec"].get("nodeName", "") for name, pod in members.items()},
-        images={name: pod["spec"]["containers"][0]["image"] for name, pod in members.items()},
+        images={name: image_of(pod) for name, pod in members.items()},
         refused_image=images.refusal(cluster, images.allowed()) if cluster else "",
         claim_uid=_made_for(claim) if claim else None,
         claim=Ref(claim["metadata"]["name"], claim["metadata"]["uid"]) if claim else None,

@@ -23,7 +23,8 @@ def hold(s: Situation) -> Plan:
     if why := ownership.obstacle(s):
         return replace(held, reason=Reason.FOREIGN_OBJECT, message=f"{message} {why}")
     if _has_pods(s):
-        stop = desired.conditional(desired.for_recorded_members(s, 0).stateful_set, s)
+        # With the pods that there were: the spec may have been edited, and nobody has looked at that yet.
+        stop = desired.conditional(desired.for_recorded_members(s.unchanged(), 0).stateful_set, s)
         return replace(held, action=StopMembers((stop,)), requeue=SOON)
     return replace(held, requeue=SOON) if s.observed.pods else held
 

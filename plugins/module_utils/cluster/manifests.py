@@ -22,6 +22,7 @@ VERSION = "etcdops.dev/version"  # on the ConfigMap, and on pods with an image b
 WATCHED = {"etcdops.dev/endpoints": "client"}
 # Seconds between a pod's deletion and the signal to etcd: meanwhile the nodes stop sending new connections to it.
 _PRE_STOP = 1
+_ETCD = "etcd"  # the container's name
 
 
 def labels(cluster: Cluster) -> dict[str, str]:
@@ -106,7 +107,7 @@ def _port(name: str, number: int) -> Manifest:
 
 def _disruption_budget(cluster: Cluster, voters: int) -> Manifest:
     # One of two members, and a single one, may be evicted: a budget that never allows it would block every drain.
-    needed = quorum(voters) if voters > 2 else voters - 1
+    needed = quorum(voters) if voters > 2 else max(0, voters - 1)
     spec = {"minAvailable": needed, "selector": {"matchLabels": _selector(cluster)}}
     return _object(cluster, "policy/v1", "PodDisruptionBudget", cluster.name, {"spec": spec})
 
@@ -149,10 +150,16 @@ def template_hash(stateful_set: Manifest) -> str:
     return found
 
 
+def image_of(pod: Manifest) -> str:
+    """The image of etcd: another program may have put containers of its own before it. "" when there is none."""
+    containers = pod["spec"].get("containers", [])
+    return next((str(each.get("image", "")) for each in containers if each.get("name") == _ETCD), "")
+
+
 def version_of(pod: Manifest) -> str:
     """The etcd version that a pod or a pod template runs; "" when nothing tells."""
     noted: str = (pod["metadata"].get("annotations") or {}).get(VERSION, "")
-    return noted or of_image(next((each.get("image", "") for each in pod["spec"].get("containers", [])), ""))
+    return noted or of_image(image_of(pod))
 
 
 def pod_template(cluster: Cluster, version: str) -> Manifest:
@@ -198,7 +205,7 @@ def _container(cluster: Cluster, version: str) -> Manifest:
             for role in ("server", "peer", "client")
         ]
     return {
-        "name": "etcd",
+        "name": _ETCD,
         "image": cluster.image(version),
         "imagePullPolicy": cluster.pod.get("imagePullPolicy", "IfNotPresent"),
         "command": ["/usr/local/bin/etcd"],

@@ -6,6 +6,7 @@ upgrade → scale → volumes → clean up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..api import images
@@ -66,9 +67,10 @@ def _serve(s: Situation) -> Plan:
     if s.observed.memory.cluster_id is None:
         return bootstrap.first_start(s)
     if blocked := ownership.blocked(s):
-        return blocked
+        return _with_certificates(s, blocked) if s.observed.pods else blocked
     if not s.rejected and (why := images.refusal(s.cluster, s.observed.allowed_repositories)):
-        return _without_new_pods(s, Plan(Phase.UNSUPPORTED, Reason.IMAGE_NOT_ALLOWED, f"{why}.", requeue=WATCHFUL))
+        told = Plan(Phase.UNSUPPORTED, Reason.IMAGE_NOT_ALLOWED, f"{why}.", requeue=WATCHFUL)
+        return _without_new_pods(s, told, _serve)
     if s.cluster.size == 0:
         return hibernation.hibernate(s)
     return _run(s)
@@ -95,12 +97,12 @@ def rejected(s: Situation, planned: Plan, why: str) -> Plan:
         return replace(volumes.refused(s, why), record=planned.record)
     message = f"Kubernetes rejects the pods: {why}. Correct spec.pod."
     told = Plan(Phase.UNSUPPORTED, Reason.REJECTED, message, requeue=WATCHFUL, record=planned.record)
-    return told if s.rejected else _without_new_pods(s, told)
+    return told if s.rejected else _without_new_pods(s, told, plan)
 
 
-def _without_new_pods(s: Situation, told: Plan) -> Plan:
+def _without_new_pods(s: Situation, told: Plan, again: Callable[[Situation], Plan]) -> Plan:
     """What is done all the same when the pods must stay what they are, or what is told, if that is nothing."""
-    instead = plan(s.unchanged()) if s.stateful_set else None
+    instead = again(s.unchanged()) if s.stateful_set else None
     if instead and (instead.action or instead.phase is not Phase.RUNNING or instead.reason in ELECTION):
         return replace(instead, message=f"{instead.message} {told.message}")
     return told
@@ -116,15 +118,21 @@ def _run(s: Situation) -> Plan:
         return hibernation.wake(s, pods, number)
     locked_out = s.observed.view.needs_auth
     current = auth_required(s) if locked_out else _during_rollout(s, health(s))
-    certificates = s.observed.certificates
-    if certificates.missing or certificates.due:
-        names = ", ".join(certificates.missing + certificates.due)
-        message = f"Issuing certificates: {names}."
-        return replace(current, action=IssueCertificates(), requeue=SOON, message=message)
+    if (issuing := _with_certificates(s, current)) is not current:
+        return issuing
     planned = _next_change(s, s.membership, current) if s.membership and not locked_out else current
     if planned.action is not None and not isinstance(planned.action, _LATER):
         return planned
     return _correct_drift(s, planned, number)
+
+
+def _with_certificates(s: Situation, current: Plan) -> Plan:
+    """The plan, or the same one that issues certificates first, unless it has something else to do."""
+    names = s.observed.certificates.missing + s.observed.certificates.due
+    if not names or current.action is not None:
+        return current
+    message = f"Issuing certificates: {', '.join(names)}."
+    return replace(current, action=IssueCertificates(), requeue=SOON, message=message)
 
 
 def _during_rollout(s: Situation, current: Plan) -> Plan:

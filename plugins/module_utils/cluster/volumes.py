@@ -55,7 +55,7 @@ def refused(s: Situation, why: str) -> Plan:
 
 def refused_meanwhile(s: Situation, planned: Plan, why: str) -> Plan:
     """The same phase and reason: that PVCs can't grow is not the worst."""
-    message = planned.message.removeprefix(f"{_expanding(s, _small(s))} ")
+    message = planned.message.replace(f"{_expanding(s, _small(s))} ", "")
     return replace(planned, action=None, message=f"{message} {_refusal(s, why)}", requeue=WATCHFUL)
 
 

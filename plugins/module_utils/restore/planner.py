@@ -297,10 +297,8 @@ def _restoring(restore: Restore, observed: Observation, before: dict[str, Any]) 
     made = [observed.jobs.get(name) for name in _member_jobs(restore, size)]
     if all(job and job.complete for job in made):
         return _release(restore, observed, before)
-    if failed := [job for job in made if job and job.failed]:
-        return _fail(restore, observed, before, f"a member's data could not be created: {failed[0].why}")
-    if observed.source is None or not observed.source.running:
-        return _fail(restore, observed, before, "the Job that serves the snapshot to the members' Jobs has ended")
+    if why := _obstacle(observed, made):
+        return _fail(restore, observed, before, why)
     done = sum(bool(job and job.complete) for job in made)
     troubles = " ".join(sorted({job.trouble.strip() for job in made if job and job.problem}))
     message = f"Creating the data of {size} members from revision {before['revision']}: {done} done. {troubles}"
@@ -310,9 +308,19 @@ def _restoring(restore: Restore, observed: Observation, before: dict[str, Any]) 
         return replace(restoring, requeue=max(jobs.patience(job, observed.now) for job in made if job))
     claims = [claim_manifest(cluster, cluster.pod_name(each)) for each in missing]
     wanted = [claim for claim in claims if claim["metadata"]["name"] not in observed.claims]
+    assert observed.source  # noqa: S101
     source = restore_jobs.Source(observed.source.address, size, observed.image)
     wanted += [restore_jobs.member(restore, cluster, each, source) for each in missing]
     return replace(restoring, action=CreateObjects(tuple(wanted)))
+
+
+def _obstacle(observed: Observation, made: Sequence[jobs.Job | None]) -> str:
+    """Why the data of the members can't be created; "" when it can."""
+    if failed := [job for job in made if job and job.failed]:
+        return f"a member's data could not be created: {failed[0].why}"
+    if observed.source is None or not observed.source.running:
+        return "the Job that serves the snapshot to the members' Jobs has ended"
+    return observed.refused_image if None in made else ""  # the EtcdCluster may have been edited in the meantime
 
 
 def _release(restore: Restore, observed: Observation, before: dict[str, Any]) -> Plan:

@@ -6,6 +6,7 @@ is not started again, and one that was due while no operator ran is caught up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -16,7 +17,7 @@ from ..kube.conditions import conditions, time_text
 from ..kube.events import Event
 from ..kube.manifest import Manifest
 from ..plan import SETTLED, WATCHFUL, Plan, Ref, transition
-from .plan import Observation, Phase, PruneBackups, Reason, StartBackup
+from .plan import Made, Observation, Phase, PruneBackups, Reason, StartBackup
 from .retention import Kept, to_delete
 
 _AT_ONCE = 10  # unfinished runs of one schedule, with concurrencyPolicy Allow
@@ -78,11 +79,8 @@ def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begin
     noted = {"lastScheduleTime": time_text(run), "nextRunTime": time_text(begins)}
     active = [each for each in observed.backups if not each.done and not each.deleting and each.due != run]
     skipped = f" {missed} earlier {'run was' if missed == 1 else 'runs were'} missed." if missed else ""
-    if active and (schedule.concurrency == "Forbid" or len(active) >= _AT_ONCE):
-        message = (
-            f"Skipped the run of {time_text(run)}: {active[0].name} is not finished. Run less often, or set "
-            f"spec.concurrencyPolicy.{skipped}"
-        )
+    if why := _unfinished(schedule, active):
+        message = f"Skipped the run of {time_text(run)}: {why}{skipped}"
         return Plan(Phase.ACTIVE, Reason.RUN_SKIPPED, message, record=noted)
     if observed.foreign:
         message = (
@@ -98,6 +96,15 @@ def _run(schedule: Schedule, observed: Observation, ready: list[datetime], begin
         return Plan(Phase.ACTIVE, Reason.RUN_STARTED, f"Started {schedule.tick(run)}.{skipped}", record=noted)
     action = StartBackup(_backup(schedule, run), replaced)
     return Plan(Phase.ACTIVE, Reason.STARTING_RUN, message, action, record=unnoted)
+
+
+def _unfinished(schedule: Schedule, active: Sequence[Made]) -> str:
+    """Why a run can't start beside those that are not finished, and what to do; "" when it can."""
+    if active and schedule.concurrency == "Forbid":
+        return f"{active[0].name} is not finished. Run less often, or set spec.concurrencyPolicy."
+    if schedule.concurrency == "Allow" and len(active) >= _AT_ONCE:
+        return f"{len(active)} runs are not finished, and no more than {_AT_ONCE} may be. Run less often."
+    return ""
 
 
 def _backup(schedule: Schedule, run: datetime) -> Manifest:

@@ -36,8 +36,8 @@ def fetch(
     """Write the plain snapshot to `target`, replacing what is there. StoreError, and no file, when it is unusable."""
     expected = expected or Expected()
     try:
-        free = shutil.disk_usage(target.parent).free * 4 // 5  # the rest is for others on this disk
         with _reading(source, settings) as stored, target.open("wb") as file:
+            free = shutil.disk_usage(target.parent).free * 4 // 5  # the rest is for others on this disk
             hashed = HashedReader(stored)
             codec.decode(hashed, file, identities, min(free, expected.max_size or free))
             file.flush()

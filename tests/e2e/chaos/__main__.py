@@ -27,6 +27,7 @@ from .steps import Step, steps
 
 _NAME = "chaos"
 _PATIENCE = 400.0  # seconds until a cluster has converged, after many edits and faults at once
+_LONGEST = 60  # minutes; the writer ends by itself some time later
 _EVERY = 12  # steps after which the cluster must converge, at the latest
 
 
@@ -66,8 +67,15 @@ class Run:
         say(converged.wait(self._target.namespace, self._target.name, _PATIENCE))
 
     def end_all(self) -> None:
+        """Every fault, also when one can't be ended."""
+        problems = []
         for each in list(self._active):
-            self._end(each)
+            try:
+                self._end(each)
+            except SandboxError as error:
+                problems.append(str(error))
+        if problems:
+            raise SandboxError("; ".join(problems))
 
     def _end(self, each: tuple[float, str, End]) -> None:
         self._active.remove(each)
@@ -81,6 +89,8 @@ def _both_nodes(one: str, other: str) -> bool:
 
 
 def run(minutes: float, seed: int, namespace: str) -> None:
+    if minutes > _LONGEST:
+        raise SandboxError(f"A run takes {_LONGEST} minutes at most: use several seeds.")
     target = Target(api(), namespace, _NAME)
     _create(target)
     converged.wait(namespace, _NAME)

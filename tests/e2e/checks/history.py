@@ -87,9 +87,10 @@ def _wrong_reads(executed: Sequence[Operation], history: Iterable[Operation]) ->
         )
         if seen == expected:
             continue
-        unanswered = (one for one in deletes if one.key == each.key and one.start < each.end)
-        if not seen.revision and newest and newest.revision < seen.at and any(unanswered):
+        possible = [one for one in deletes if one.key == each.key and one.start < each.end]
+        if not seen.revision and newest and newest.revision < seen.at and possible:
             gone[each.key] = seen.at
+            deletes.remove(max(possible, key=lambda one: one.start))  # it explains one disappearance, and not the next
             continue
         yield f"{told(each)} found {_found(seen)}, and not {told(newest) if newest else 'nothing'}"
 

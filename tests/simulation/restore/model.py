@@ -279,7 +279,7 @@ class Model:
         self._scale(_name(cluster), size)
         for number in range(size):
             meta = {"name": f"{_name(cluster)}-{number}", "labels": {"etcdops.dev/cluster": _name(cluster)}}
-            self.api.put({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"image": "etcd"}]}})
+            self.api.put({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "etcd", "image": "etcd"}]}})
         self._report(cluster, phase="Starting")
 
     def _run_cluster(self, cluster: Manifest) -> None:

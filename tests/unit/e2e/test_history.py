@@ -139,3 +139,13 @@ def test_every_acknowledged_write_that_is_lost_is_found(seed: int) -> None:
             lost = [*history[:index], replace(each, seen=Seen(each.revision)), *history[index + 1 :]]
             acknowledged = any(one.key == each.key and one.changed for one in history)
             assert bool(violations(lost)) == acknowledged
+
+
+def test_delete_without_an_answer_explains_one_disappearance_only() -> None:
+    again = replace(PUT, number=7, start=11, end=12, revision=20, changed=True)
+    gone = [
+        replace(READ, number=number, start=at, end=at + 1, revision=rev, seen=Seen(rev))
+        for number, at, rev in ((8, 7, 15), (9, 13, 21))
+    ]
+    assert violations((PUT, unanswered(DELETE), gone[0], again)) == []
+    assert violations((PUT, unanswered(DELETE), gone[0], again, gone[1]))

@@ -61,13 +61,11 @@ def test_a_server_that_died_is_replaced(fresh: Fresh) -> None:
 
 
 def test_a_hung_server_is_bypassed_and_replaced(fresh: Fresh) -> None:
-    runner = fresh()
+    runner = fresh(WARM_RUNNER_HELLO="1")
     runner.warm_up("ansible-runner", "pass")
     (sick,) = runner.servers()
     os.kill(sick, signal.SIGSTOP)
-    begin = time.monotonic()
     assert not runner.is_warm()
-    assert time.monotonic() - begin < 3  # a second of patience, and the program itself
     wait_for(lambda: len(runner.servers()) == 2)
     wait_for(runner.is_warm)
     os.kill(sick, signal.SIGCONT)

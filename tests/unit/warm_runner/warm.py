@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -47,6 +48,7 @@ class Warm:
             "HOME": str(self.home.parent),
             "LANG": "C.UTF-8",
             "WARM_RUNNER_HOME": str(self.home),
+            "WARM_RUNNER_HELLO": "15",  # the machine may be busy
             **self.environ,
             **more,
         }
@@ -88,13 +90,24 @@ class Warm:
         return sorted(pid for pid in found if _parent(pid) not in found)
 
     def sockets(self) -> set[str]:
-        return {path.name for path in self.home.glob("*") if path.is_socket()} if self.home.exists() else set()
+        """Those of servers that serve. A socket has another name, with a pid, before that."""
+        found = self.home.glob("*") if self.home.exists() else ()
+        return {path.name for path in found if "." not in path.name and path.is_socket()}
 
     def warm_up(self, *argv: str, **env: str) -> None:
         """Start a server for such a command."""
         before = self.sockets()
         self.run(*argv, env=env)
         wait_for(lambda: self.sockets() - before)
+        for name in self.sockets() - before:
+            self._wait_until_it_serves(name)
+
+    def _wait_until_it_serves(self, name: str) -> None:
+        # An idle one may have ended by now.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client, suppress(OSError):
+            client.settimeout(15)
+            client.connect(str(self.home / name))
+            client.recv(100)
 
     def stop(self) -> None:
         """Ends all servers, also one that was just starting and is found only by a later look."""

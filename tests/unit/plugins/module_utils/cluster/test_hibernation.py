@@ -86,3 +86,11 @@ def test_orphaned_pods_are_stopped_through_a_new_stateful_set() -> None:
     orphaned = without_object(running(), "StatefulSet")
     for cluster in (ASLEEP, replace(CLUSTER, held_by="again")):
         assert object_of(planned(cluster, orphaned), "StatefulSet")["spec"]["replicas"] == 0
+
+
+def test_members_that_are_held_stop_without_the_edits_of_the_spec() -> None:
+    """Nobody has looked at them yet: their image may not be allowed."""
+    held = replace(CLUSTER, held_by="again", repository="evil.example/etcd")
+    live = running().objects["StatefulSet/e"]
+    (stop,) = action_of(planned(held, running()), StopMembers).objects
+    assert stop["spec"]["template"] == live["spec"]["template"]

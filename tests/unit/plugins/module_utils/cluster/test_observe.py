@@ -277,7 +277,7 @@ def _pod(container: Manifest | None = None, **status: Any) -> Manifest:
     containers = [{"name": "etcd", "restartCount": 0, "state": {}, "lastState": {}, **container}] if container else []
     return {
         "metadata": {"name": "e-0", "uid": "uid", "creationTimestamp": NOW.isoformat(), "labels": {}},
-        "spec": {"nodeName": "node", "containers": [{"image": "etcd:v3.6.16"}]},
+        "spec": {"nodeName": "node", "containers": [{"name": "etcd", "image": "etcd:v3.6.16"}]},
         "status": {"containerStatuses": containers, **status},
     }
 

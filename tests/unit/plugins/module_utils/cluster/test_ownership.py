@@ -12,6 +12,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import owners
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     AddLearner,
     FormCluster,
+    IssueCertificates,
     RemoveMember,
     ReplaceMember,
     SealConfiguration,
@@ -217,3 +218,16 @@ def test_upgrade_waits_when_the_name_of_its_snapshot_is_taken() -> None:
     refused = planned(cluster, beside(running(), Foreign("EtcdBackup", name)))
     assert (refused.phase, refused.reason, refused.action) == (Phase.UPGRADING, Reason.FOREIGN_OBJECT, None)
     assert refused.record["upgrade"]["snapshot"] == name
+
+
+def test_certificates_are_renewed_beside_a_foreign_object() -> None:
+    due = replace(running(), certificates=Certificates(due=("e-server-tls",)))
+    plan = planned(CLUSTER, beside(due, Foreign("StatefulSet", "e")))
+    assert isinstance(plan.action, IssueCertificates)
+    assert "StatefulSet e: not made for this EtcdCluster" in plan.message
+
+
+def test_foreign_object_is_told_once_when_the_image_is_not_allowed() -> None:
+    observed = replace(beside(running(), SERVICE), allowed_repositories=("registry.example.com",))
+    plan = planned(CLUSTER, observed)
+    assert plan.message.count("Service e-client: not made") == 1

@@ -74,3 +74,8 @@ def test_larger_volumes_are_followed_by_a_rollout() -> None:
     assert plan.phase is Phase.RESTARTING
     files = next(one for one in action_of(plan, UpdateObjects).objects if one["kind"] == "ConfigMap")["data"]
     assert all(f"quota-backend-bytes: {960 << 20}\n" in text for text in files.values())
+
+
+def test_quota_never_shrinks_for_a_new_member_whose_volume_has_yet_to_grow() -> None:
+    files = config.formed(replace(NONE, options={"quotaBackendBytes": 8 << 30}), "3.6.16", ["e-0"], {})
+    assert _quota(replace(NONE, storage=Storage(size="20Gi")), "20Gi", "1Gi", files=files) == 8 << 30

@@ -666,3 +666,14 @@ def test_restore_fails_when_the_source_job_ends_early() -> None:
     assert planned.message.startswith(
         "The restore failed: the Job that serves the snapshot to the members' Jobs has ended."
     )
+
+
+def test_no_data_is_created_with_an_image_that_is_not_allowed() -> None:
+    """The spec of the EtcdCluster was edited after the restore began."""
+    world = _in_place()
+    _until_restoring(world)
+    jobs = {name: job for name, job in world.seen.jobs.items() if name != "back-member-2"}
+    world.seen = replace(world.seen, jobs=jobs, refused_image="spec.repository: evil.example is not allowed")
+    planned = world.reconcile()
+    assert planned.phase is Phase.PUTTING_BACK
+    assert "evil.example is not allowed" in planned.message

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.schedule import Retention, Schedule, runs_after
@@ -273,3 +273,15 @@ def test_run_waits_while_another_backup_has_its_name() -> None:
     assert started.action.replaced == (Ref("hourly-20261116-100000", "1"),)
     following = plan(replacing, Observation(due + timedelta(hours=1), running), {})  # its own name is free
     assert isinstance(following.action, StartBackup)
+
+
+@pytest.mark.parametrize(("policy", "starts"), [("Allow", False), ("Replace", True), ("Forbid", False)])
+def test_ten_unfinished_runs_are_the_limit_of_allow(
+    policy: Literal["Allow", "Replace", "Forbid"], starts: bool
+) -> None:
+    now = CREATED + timedelta(hours=20)
+    made = tuple(Made(f"hourly-{number}", CREATED + timedelta(hours=number), "Running") for number in range(10))
+    planned = plan(replace(HOURLY, concurrency=policy), Observation(now, made), {})
+    assert isinstance(planned.action, StartBackup) is starts
+    if policy == "Allow":
+        assert "10 runs are not finished, and no more than 10 may be." in planned.message
