@@ -38,9 +38,12 @@ def volume(name: str, source: Manifest, path: str, *, read_only: bool = False) -
 
 
 def secret(name: str, secret_name: str, path: str, keys: Sequence[str] = ()) -> Parts:
-    """A Secret; with `keys`, nothing else of it."""
+    """A Secret; with `keys`, nothing else of it.
+
+    A key that is missing is reported by the program that reads it: a pod that requires it never starts, without a word.
+    """
     source: Manifest = {"secretName": secret_name, "defaultMode": 0o440}
-    source |= {"items": [{"key": key, "path": key} for key in keys]} if keys else {}
+    source |= {"items": [{"key": key, "path": key} for key in keys], "optional": True} if keys else {}
     return volume(name, {"secret": source}, path, read_only=True)
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Job, is_foreign, observe, patience
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.jobs import Job, is_foreign, observe, patience, secret
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.ownership import owner_reference
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -90,3 +90,11 @@ def test_reason_of_an_unschedulable_pod_is_reported_once(said: str) -> None:
 def test_requeue_interval_grows_with_the_age_of_a_job() -> None:
     job = Job(NOW, False, "")
     assert [patience(job, NOW + timedelta(seconds=passed)) for passed in (0, 9, 30, 3600)] == [2, 2, 6, 15]
+
+
+def test_key_that_a_secret_does_not_have_does_not_keep_the_pod_from_starting() -> None:
+    (volume,) = secret("ca", "s3-ca", "/ca", ["ca.crt"]).volumes
+    assert volume["secret"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
+    assert volume["secret"]["optional"] is True
+    (whole,) = secret("keys", "age", "/keys").volumes
+    assert "optional" not in whole["secret"]
