@@ -91,8 +91,7 @@ def _advance(s: Situation, members: Membership, slot: MemberSlot) -> Plan:
         return Plan(phase, Reason.PROMOTING_MEMBER, message, PromoteLearner(slot.id, changed))
     if changed:
         return Plan(phase, Reason.ADDING_MEMBER, f"{name} is a learner now.", UpdateObjects(changed))
-    if slot.pod and slot.pod.problem and not _is_current(s, slot.pod):
-        message = f"Restarting {name} with the current spec: {slot.pod.problem}."
+    if slot.pod and (message := _stuck(s, slot.pod)):
         action = UpdateObjects(stuck_pods=(slot.pod.ref,))
         return Plan(phase, Reason.REPLACING_MEMBER, message, action)
     if slot.lost not in ("", DATA_GONE, CLAIM_DELETED):  # its pod existed before, and has data of another member
@@ -103,6 +102,17 @@ def _advance(s: Situation, members: Membership, slot: MemberSlot) -> Plan:
         message = f"Learner {name} is promoted when {', '.join(members.undependable)} is healthy again."
         return Plan(phase, Reason.WAITING_FOR_VOTERS, message)
     return Plan(phase, Reason.WAITING_FOR_LEARNER, _waiting(members, slot))
+
+
+def _stuck(s: Situation, pod: Pod) -> str:
+    """What is told when a learner's pod must be recreated; "" when it may start."""
+    if pod.problem and not _is_current(s, pod):
+        return f"Restarting {pod.name} with the current spec: {pod.problem}."
+    claim = s.observed.claim(pod.name)
+    if claim and claim.deleting and pod.scheduled and not (pod.started or pod.deleting):
+        # Each waits for the other, and meanwhile the StatefulSet creates no pod of another member either.
+        return f"Deleting pod {pod.name}, which has not started: its PVC is being deleted."
+    return ""
 
 
 def _waiting(members: Membership, slot: MemberSlot) -> str:
