@@ -342,13 +342,16 @@ def test_users_log_in_when_auth_is_enabled(own: Cluster) -> None:
 
 
 def _answers_with(text: bytes) -> tuple[str, threading.Thread]:
-    """A server that says one thing, once."""
+    """A server that says one thing, once. It reads to the end, also what it has no use for: a close before would reset."""
     listener = socket.create_server((HOST, 0))
 
     def serve() -> None:
-        with listener, listener.accept()[0] as accepted:
+        with listener, listener.accept()[0] as accepted, suppress(ConnectionError):
             accepted.recv(65536)
             accepted.sendall(text)
+            accepted.shutdown(socket.SHUT_WR)
+            while accepted.recv(65536):
+                pass
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
