@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import certificates as secrets
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests, pki
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import manifests, member_config, pki
 
 from .clusters import PREFIX, VERSION, cluster
 from .kube import apply, namespace, seconds_until_healthy
@@ -65,7 +65,7 @@ def same_objects(where: str, name: str, size: int) -> list[dict[str, Any]]:
         for role in secrets.ROLES
     ]
     pods = [wanted.pod_name(ordinal) for ordinal in range(size)]
-    created = [*leafs, *manifests.objects(wanted, VERSION, size, config.forming(wanted, VERSION, pods), size)]
+    created = [*leafs, *manifests.objects(wanted, VERSION, size, member_config.forming(wanted, VERSION, pods), size)]
     for manifest in created:
         del manifest["metadata"]["ownerReferences"]  # the owner, an EtcdCluster, does not exist
     return created

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.member_config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
 

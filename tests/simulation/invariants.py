@@ -21,8 +21,8 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions impor
     StopMembers,
     UpdateObjects,
 )
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import template_hash
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.member_config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Change, quorum

@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import TEMPLATE_HASH, UID_LABEL
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.member_config import file_name
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import of_image, parse
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage, TlsSpec, UpgradeSpec
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests, observe
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.config import file_name, is_sealed
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import manifests, member_config, observe
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.member_config import file_name, is_sealed
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.quota import with_default
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import quorum
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.upgrade_path import refusal
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse as parse_version
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import refusal
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.quantity import parse
 
 from .api import REJECTED, claim_manifest
@@ -355,9 +355,9 @@ def play_all(seeds: Iterable[int]) -> None:
 def _cached() -> Iterator[None]:
     """Cache rendered values: simulated clusters differ little, and rendering would take most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((config, "settings"), (manifests, "settings"), (manifests, "pod_template")):
+        for module, name in ((member_config, "settings"), (manifests, "settings"), (manifests, "pod_template")):
             patch.setattr(module, name, partial(_cached_call, getattr(module, name)))
-        patch.setattr(config, "_file", partial(_cached_call, config._file))
+        patch.setattr(member_config, "_file", partial(_cached_call, member_config._file))
         yield
 
 

@@ -13,11 +13,11 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cl
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     acting,
     alarms,
-    config,
     desired,
     health,
     joining,
     manifests,
+    member_config,
     membership,
     observe,
     ownership,
@@ -122,9 +122,9 @@ def _deletes_claims_of_members(patch: Patch) -> None:
 
 def _forms_again(patch: Patch) -> None:
     def formed(cluster: Cluster, version: str, pods: list[str], *_: Any) -> dict[str, str]:
-        return config.forming(cluster, version, pods)
+        return member_config.forming(cluster, version, pods)
 
-    patch.setattr(config, "formed", formed)
+    patch.setattr(member_config, "formed", formed)
 
 
 def _treats_down_as_lost(patch: Patch) -> None:
@@ -196,12 +196,12 @@ def _leader_first(patch: Patch) -> None:
 
 
 def _one_file_for_all_versions(patch: Patch) -> None:
-    formed = config.formed
+    formed = member_config.formed
 
     def same(cluster: Cluster, version: str, pods: list[str], opened: Any, _kept: Any = None) -> dict[str, str]:
         return formed(cluster, version, pods, opened)
 
-    patch.setattr(config, "formed", same)
+    patch.setattr(member_config, "formed", same)
 
 
 def _claim_template_in_place(patch: Patch) -> None:

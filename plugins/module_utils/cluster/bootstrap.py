@@ -6,7 +6,7 @@ from ..api import images
 from ..etcd.membership import quorum
 from ..etcd.versions import parse
 from ..plan import PATIENT, SETTLED, WATCHFUL, Plan
-from . import config, desired, ownership
+from . import desired, member_config, ownership
 from .actions import FormCluster, SealConfiguration
 from .health import auth_required, count, problems
 from .membership import Membership
@@ -38,9 +38,9 @@ def first_start(s: Situation) -> Plan:
 def _start(s: Situation, size: int, pods: list[str]) -> Plan | None:
     """Create what is missing; None when everything is there."""
     if s.cluster.restored:  # members that were restored have their data, and none may start without
-        files = config.formed(s.cluster, s.version, pods, {})
+        files = member_config.formed(s.cluster, s.version, pods, {})
     else:
-        files = config.forming(s.cluster, s.version, pods)
+        files = member_config.forming(s.cluster, s.version, pods)
     wanted = desired.objects(s, size, files, voters=size)
     changed = desired.changed(wanted, s)
     # Nothing can be lost yet: pods that can't start are made again when the spec was corrected.

@@ -1,4 +1,4 @@
-"""The Secrets with certificates: which are needed, and whether those that exist can be used.
+"""The Secrets with certificates: which are needed, when they are renewed, and whether those that exist can be used.
 
 On every reconcile they are checked without parsing certificates, by annotations written when they were issued.
 """
@@ -9,7 +9,7 @@ import base64
 import hashlib
 import ssl
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ from .observation import Certificates
 RENEW_AT = "etcdops.dev/renew-at"
 NAMES = "etcdops.dev/names"
 SHARED_WITH = "etcdops.dev/shared-with"  # on a CA: whose it was when it was copied
+LIFE = timedelta(days=90)
 _FIELDS = ("ca.crt", "tls.crt", "tls.key")
 Role = Literal["server", "peer", "client", "operator"]
 ROLES: tuple[Role, ...] = ("server", "peer", "client", "operator")
@@ -125,6 +126,11 @@ def _is_due(secret: Manifest, authority: Manifest | None, names: tuple[str, ...]
         or noted.get(NAMES) != names_hash(names)
         or (authority is not None and secret["data"]["ca.crt"] != authority["data"]["tls.crt"])
     )
+
+
+def renewal_date(issued: datetime, expires: datetime) -> str:
+    """When two thirds of a certificate's life are over, in the form of its annotation."""
+    return (issued + (expires - issued) * 2 / 3).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _renewal(noted: str) -> datetime:

@@ -13,7 +13,7 @@ from ..etcd.versions import parse
 from ..kube import drift, quantity
 from ..kube.manifest import Manifest, based_on
 from ..plan import Ref
-from . import config, manifests
+from . import manifests, member_config
 from .manifests import Objects
 from .membership import Membership, MemberSlot
 from .situation import Situation
@@ -164,19 +164,19 @@ def _formed(
     for name in pods:
         pod = s.observed.pod(name)
         if s.keeps_template:
-            found = s.files.get(config.file_name(name)) or next(iter(s.files.values()), "")
-            kept[name] = config.settings_in(found)
+            found = s.files.get(member_config.file_name(name)) or next(iter(s.files.values()), "")
+            kept[name] = member_config.settings_in(found)
             continue
         runs = template if pod is None or pod.deleting or name in recreated else pod.version
         if runs not in ("", s.version):
-            kept[name] = config.settings_text(s.cluster, min(runs, s.version, key=parse))
-    return config.formed(s.cluster, s.version, pods, opened, kept)
+            kept[name] = member_config.settings_text(s.cluster, min(runs, s.version, key=parse))
+    return member_config.formed(s.cluster, s.version, pods, opened, kept)
 
 
 def _is_open(s: Situation, pod: str) -> bool:
     """Whether a member may start without data. A file that is missing is made again as a sealed one."""
-    text = s.files.get(config.file_name(pod))
-    return text is not None and not config.is_sealed(s.cluster, pod, text)
+    text = s.files.get(member_config.file_name(pod))
+    return text is not None and not member_config.is_sealed(s.cluster, pod, text)
 
 
 def stopped(wanted: Objects) -> Objects:

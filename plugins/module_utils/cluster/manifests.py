@@ -13,7 +13,7 @@ from ..etcd.versions import of_image
 from ..kube import security
 from ..kube.manifest import Manifest
 from ..kube.ownership import owner_reference
-from .config import settings
+from .member_config import settings
 
 UID_LABEL = "etcdops.dev/cluster-uid"
 TEMPLATE_HASH = "etcdops.dev/template-hash"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ..api.cluster import Cluster
 from ..etcd.types import Member
 from ..etcd.view import MemberView
-from .config import file_name
 from .loss import loss, loss_of_claim
+from .member_config import file_name
 from .observation import Claim, Observation, Pod
 
 

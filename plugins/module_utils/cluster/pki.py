@@ -13,11 +13,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..api.cluster import Cluster
 from ..kube.manifest import Manifest
-from .certificates import RENEW_AT, Authority, Role, authority_name, names_hash, server_names
+from .certificates import LIFE, NAMES, RENEW_AT, Authority, Role, authority_name, names_hash, renewal_date, server_names
 from .manifests import labels, owner
 
 _CA_LIFE = datetime.timedelta(days=3650)
-_LEAF_LIFE = datetime.timedelta(days=90)
 _SKEW = datetime.timedelta(minutes=5)
 
 
@@ -56,7 +55,7 @@ def make_leaf(authority: Pair, subject: x509.Name, names: tuple[str, ...], now: 
     key = ec.generate_private_key(ec.SECP256R1())
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]  # for a server too: etcd's gateway is a client of its own server
     issuer = authority.certificate
-    life = min(_LEAF_LIFE, issuer.not_valid_after_utc - now)
+    life = min(LIFE, issuer.not_valid_after_utc - now)
     builder = _builder(subject, issuer.subject, key, now, life)
     if names:
         usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
@@ -83,9 +82,9 @@ def leaf_secret(cluster: Cluster, role: Role, authority: Manifest, domain: str, 
     pair = read_pair(authority)
     names = server_names(cluster, role, domain)
     leaf = make_leaf(pair, _subject(role), names, now)
-    renew_at = now + (leaf.certificate.not_valid_after_utc - now) * 2 / 3
+    renew_at = renewal_date(now, leaf.certificate.not_valid_after_utc)
     data = {"ca.crt": pair.certificate_pem, "tls.crt": leaf.certificate_pem, "tls.key": leaf.key_pem}
-    annotations = {RENEW_AT: renew_at.strftime("%Y-%m-%dT%H:%M:%SZ"), "etcdops.dev/names": names_hash(names)}
+    annotations = {RENEW_AT: renew_at, NAMES: names_hash(names)}
     return secret(cluster, cluster.secret(role), data, annotations)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..etcd.versions import downgrade_to, drops_log_of, news, parse, refusal
+from ..etcd.upgrade_path import downgrade_to, drops_log_of, news, refusal
+from ..etcd.versions import parse
 from ..plan import WATCHFUL, Plan
 from . import desired
 from .actions import CancelDowngrade, EnableDowngrade, UpdateObjects

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from .errors import EtcdError
 from .membership import display_name
 from .rollout import Voter, restart_order, transferee, voters
-from .versions import downgrade_to, drops_log_of, parse, refusal
+from .upgrade_path import downgrade_to, drops_log_of, refusal
+from .versions import parse
 from .view import ClusterView
 
 

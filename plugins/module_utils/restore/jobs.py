@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..api.cluster import Cluster
 from ..api.restore import Restore, Snapshot
 from ..backup import workers
-from ..cluster.config import DATA_DIR
+from ..cluster.member_config import DATA_DIR
 from ..kube import jobs
 from ..kube.manifest import Manifest
 from ..kube.ownership import owner_reference

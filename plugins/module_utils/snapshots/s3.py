@@ -1,4 +1,4 @@
-"""How a bucket of S3, or of a store with its protocol, is opened. Reading and writing are in object_store.py."""
+"""How a bucket of S3, or of a store with its protocol, is opened. Snapshots are written by upload.py."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from .bucket import Bucket
 from .errors import StoreError
-from .object_store import Bucket
 from .object_store_errors import explain, request_errors, status_of
 
 _TRIES = 3

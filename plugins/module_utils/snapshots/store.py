@@ -9,20 +9,21 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from . import files, object_store, s3
+from . import files, object_store, s3, upload
 from . import location as locations
+from .bucket import Bucket
 from .codec import Reader, Writer
 from .location import Location
 from .s3 import Settings
 
 # How to open a bucket of each kind of object store. Another kind is one more entry here and in location.SCHEMES.
-_OPEN: Mapping[str, Callable[[str, Settings], object_store.Bucket]] = {locations.S3: s3.open_bucket}
+_OPEN: Mapping[str, Callable[[str, Settings], Bucket]] = {locations.S3: s3.open_bucket}
 
 
 def writing(where: Location, settings: Settings, size: int) -> AbstractContextManager[Writer]:
     """A writer; `size` is about how much will be written at most."""
     if where.scheme:
-        return object_store.writing(_bucket(where, settings), where.name, size)
+        return upload.writing(_bucket(where, settings), where.name, size)
     return files.writing(Path(where.name))
 
 
@@ -45,5 +46,5 @@ def delete(where: Location, settings: Settings) -> bool:
     return files.delete(Path(where.name))
 
 
-def _bucket(where: Location, settings: Settings) -> object_store.Bucket:
+def _bucket(where: Location, settings: Settings) -> Bucket:
     return _OPEN[where.scheme](where.bucket, settings)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api import cluster as spec
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import member_config
 
 from sandbox import layout, parts
 
@@ -101,7 +101,7 @@ def _start(version: str, options: dict[str, Any], folder: Path) -> str:
         "listen-metrics-urls": metrics,
     }
     file, log = folder / "etcd.yaml", folder / "log"
-    file.write_text(json.dumps(config.settings(cluster, version) | local))
+    file.write_text(json.dumps(member_config.settings(cluster, version) | local))
     with log.open("w") as output, subprocess.Popen([_etcd(version), "--config-file", file], stderr=output) as process:
         try:
             return _metrics(metrics, process, log)

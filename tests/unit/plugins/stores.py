@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import object_store, s3
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import Bucket
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.bucket import Bucket
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.s3 import Settings
 
 from sandbox import parts

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, manifests, planner
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import manifests, member_config, planner
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import Memory, Upgrade, recall, upgrade_record
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import (
     Certificates,
@@ -186,7 +186,9 @@ def running(numbers: Iterable[int] = range(3), *, replicas: int = 3, opened: Ite
     found = list(numbers)
     names = [CLUSTER.pod_name(number) for number in found]
     initial = [f"{name}={CLUSTER.peer_url(name)}" for name in names]
-    files = config.formed(CLUSTER, CLUSTER.version, names, {CLUSTER.pod_name(number): initial for number in opened})
+    files = member_config.formed(
+        CLUSTER, CLUSTER.version, names, {CLUSTER.pod_name(number): initial for number in opened}
+    )
     answers = {CLUSTER.client_url(name): answer(number + 1) for number, name in zip(found, names, strict=True)}
     return Observation(
         NOW,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import member_config
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import FormCluster, SealConfiguration
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.memory import recall
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Certificates, Observation
@@ -44,7 +44,9 @@ def starting(cluster: Cluster = CLUSTER, healthy: int = 3) -> Observation:
 
 
 def _unsealed(files: dict[str, str]) -> list[str]:
-    return [name for name, text in files.items() if not config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text)]
+    return [
+        name for name, text in files.items() if not member_config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text)
+    ]
 
 
 def test_all_members_start_at_once() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, desired
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import desired, member_config
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.manifests import Objects
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Observation
 
@@ -37,7 +37,7 @@ def _open(made: Objects) -> dict[str, int]:
     found = {}
     for name, text in made.config_map["data"].items():
         assert 'initial-cluster-state: "existing"' in text
-        if not config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text):
+        if not member_config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text):
             found[name] = text.count("=http")
     return found
 

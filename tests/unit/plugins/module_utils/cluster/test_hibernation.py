@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import member_config
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     SealConfiguration,
     StartMembers,
@@ -37,7 +37,7 @@ def test_cluster_hibernates_and_wakes_with_its_members() -> None:
     assert isinstance(wake.action, StartMembers)
     assert object_of(wake, "StatefulSet")["spec"]["replicas"] == 3
     for name, text in applied(_stopped(), wake).objects["ConfigMap/e-config"]["data"].items():
-        assert config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text)
+        assert member_config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text)
 
 
 def test_cluster_wakes_with_the_members_it_had_whatever_the_new_size() -> None:

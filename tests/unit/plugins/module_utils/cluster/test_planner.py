@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config, planner, status
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import member_config, planner, status
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     ExpandVolumes,
     IssueCertificates,
@@ -78,7 +78,7 @@ def test_deleted_configuration_is_created_again_sealed() -> None:
     files = action_of(plan, SealConfiguration).objects[0]["data"]
     assert sorted(files) == ["e-0.yaml", "e-1.yaml", "e-2.yaml"]
     for name, text in files.items():
-        assert config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text)
+        assert member_config.is_sealed(CLUSTER, name.removesuffix(".yaml"), text)
 
 
 def test_edited_service_is_corrected() -> None:

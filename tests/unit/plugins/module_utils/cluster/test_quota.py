@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, Storage
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import member_config
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import FormCluster, UpdateObjects
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Observation
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase
@@ -46,12 +46,12 @@ def test_quota_of_the_user_is_left_alone() -> None:
 
 
 def test_members_that_started_without_a_quota_stay_without() -> None:
-    without = config.formed(NONE, "3.6.16", ["e-0", "e-1", "e-2"], {})
+    without = member_config.formed(NONE, "3.6.16", ["e-0", "e-1", "e-2"], {})
     assert _quota(NONE, "1Gi", files=without) is None
 
 
 def test_quota_follows_the_smallest_volume_and_not_the_wish() -> None:
-    larger, files = replace(NONE, storage=Storage(size="2Gi")), config.formed(CLUSTER, "3.6.16", ["e-0"], {})
+    larger, files = replace(NONE, storage=Storage(size="2Gi")), member_config.formed(CLUSTER, "3.6.16", ["e-0"], {})
     assert _quota(larger, "2Gi", "1Gi", "2Gi", files=files) == 448 << 20
     assert _quota(larger, "2Gi", "2Gi", "2Gi", files=files) == 960 << 20
     assert _quota(larger, "2Gi", "", "10Gi", files=files) == 960 << 20  # one is not bound yet, one was rounded up
@@ -77,5 +77,5 @@ def test_larger_volumes_are_followed_by_a_rollout() -> None:
 
 
 def test_quota_never_shrinks_for_a_new_member_whose_volume_has_yet_to_grow() -> None:
-    files = config.formed(replace(NONE, options={"quotaBackendBytes": 8 << 30}), "3.6.16", ["e-0"], {})
+    files = member_config.formed(replace(NONE, options={"quotaBackendBytes": 8 << 30}), "3.6.16", ["e-0"], {})
     assert _quota(replace(NONE, storage=Storage(size="20Gi")), "20Gi", "1Gi", files=files) == 8 << 30

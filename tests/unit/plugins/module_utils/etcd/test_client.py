@@ -342,7 +342,7 @@ def test_users_log_in_when_auth_is_enabled(own: Cluster) -> None:
 
 
 def _answers_with(text: bytes) -> tuple[str, threading.Thread]:
-    """A server that says one thing, once. It reads to the end, also what it has no use for: a close before would reset."""
+    """A server that says one thing, once. It reads to the end: closing a connection with unread data resets it."""
     listener = socket.create_server((HOST, 0))
 
     def serve() -> None:

@@ -9,15 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.bucket import Bucket
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.errors import StoreError, UnsureError
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import (
-    Bucket,
-    delete,
-    exists,
-    part_size,
-)
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import delete, exists
 from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import reading as read_object
-from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.object_store import writing as write_object
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.upload import part_size
+from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots.upload import writing as write_object
 
 from ... import proxies
 from ...etcds import Certificates
@@ -254,12 +251,12 @@ def test_delete_removes_the_parts_of_a_killed_upload_and_no_others(store: Store)
 def _kill_while_uploading(store: Store, key: str) -> None:
     script = """
         import os, signal, sys, time
-        from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import object_store, s3
+        from ansible_collections.etcdops.etcd.plugins.module_utils.snapshots import s3, upload
         endpoint, ca, access_key, secret_key, bucket, key, parts = sys.argv[1:]
         settings = s3.Settings(endpoint, None, True, ca, access_key, secret_key)
-        with object_store.writing(s3.open_bucket(bucket, settings), key, 1 << 30) as upload:
+        with upload.writing(s3.open_bucket(bucket, settings), key, 1 << 30) as writer:
             for _ in range(20):
-                upload.write(bytes(1 << 20))
+                writer.write(bytes(1 << 20))
             while not [name for _, _, names in os.walk(parts) for name in names]:
                 time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGKILL)

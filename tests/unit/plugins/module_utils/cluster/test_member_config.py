@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import yaml
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import TlsSpec
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import config
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import member_config
 
 from .builders import CLUSTER
 
@@ -23,7 +23,7 @@ def test_file_is_yaml_with_every_option() -> None:
         },
     }
     cluster = replace(CLUSTER, options=options)
-    read = yaml.safe_load(config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
+    read = yaml.safe_load(member_config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
     assert read["quota-backend-bytes"] == 2 * 1024**3
     assert read["auto-compaction-retention"] == "1h"
     assert read["heartbeat-interval"] == 200
@@ -38,12 +38,12 @@ def test_file_is_yaml_with_every_option() -> None:
 def test_text_that_looks_like_yaml_or_a_template_stays_text() -> None:
     nasty = "x\"\n: {{ lookup('pipe','id') }} # &a"
     cluster = replace(CLUSTER, options={"extra": {"metrics": nasty}})
-    read = yaml.safe_load(config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
+    read = yaml.safe_load(member_config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
     assert read["metrics"] == nasty
 
 
 def test_without_tls_the_file_names_no_certificates() -> None:
     cluster = replace(CLUSTER, tls=TlsSpec("Disabled"))
-    read = yaml.safe_load(config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
+    read = yaml.safe_load(member_config.forming(cluster, cluster.version, ["e-0"])["e-0.yaml"])
     assert "client-transport-security" not in read
     assert read["listen-client-urls"] == "http://0.0.0.0:2379"

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..api.cluster import Cluster
-from ..etcd import versions
+from ..etcd.options import renamed
 from ..kube.quantity import parse
 
 _TLS_DIR = "/etc/etcd/tls"
@@ -107,7 +107,7 @@ def settings(cluster: Cluster, version: str) -> dict[str, Any]:
     if quota := options.get("quotaBackendBytes"):
         values["quota-backend-bytes"] = int(parse(str(quota)))
     values |= {name: options[field] for field, name in _TYPED.items() if field in options}
-    extra = versions.renamed(options.get("extra", {}), version)
+    extra = renamed(options.get("extra", {}), version)
     return values | {name: _value(name, text) for name, text in extra.items()}
 
 
