@@ -71,7 +71,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import FA
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.leadership import move_leader, successor
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.membership import Wanted, display_name, find, member_id
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.rollout import voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.restart_order import voters
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, MemberView, look
 
 

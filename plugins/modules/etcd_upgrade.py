@@ -135,7 +135,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import (
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.leadership import move_leader
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.maintenance import set_downgrade
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.module import Result, make_module, run
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.rollout import transferee, voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.restart_order import transferee, voters
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.upgrade import Outlook, outlook
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.versions import parse
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import ClusterView, look

@@ -14,13 +14,13 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import (
     acting,
     alarms,
     desired,
+    foreign_objects,
     health,
     joining,
     manifests,
     member_config,
     membership,
     observe,
-    ownership,
     planner,
     repair,
     restart,
@@ -35,7 +35,7 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.membership im
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.observation import Claim, Pod
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.plan import Phase, Reason
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.situation import Situation
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import rollout as etcd_rollout
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd import restart_order as order_of_restarts
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube import effects
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.plan import Plan, Ref
@@ -156,7 +156,7 @@ def _adopts_foreign_claims(patch: Patch) -> None:
 
 
 def _takes_foreign_objects_over(patch: Patch) -> None:
-    patch.setattr(ownership, "foreign_among", lambda *_: ())
+    patch.setattr(foreign_objects, "foreign_among", lambda *_: ())
     patch.setattr(effects, "is_of_same_owner", lambda *_: True)
 
 
@@ -183,13 +183,13 @@ def _never_paused(patch: Patch) -> None:
 
 
 def _restarts_while_another_is_down(patch: Patch) -> None:
-    for module in (etcd_rollout, rollout):
+    for module in (order_of_restarts, rollout):
         patch.setattr(module, "objection", lambda *_: "")
     patch.setattr(rollout, "_waiting", lambda *_: None)
 
 
 def _leader_first(patch: Patch) -> None:
-    def order(voters: Sequence[etcd_rollout.Voter]) -> list[etcd_rollout.Voter]:
+    def order(voters: Sequence[order_of_restarts.Voter]) -> list[order_of_restarts.Voter]:
         return sorted((voter for voter in voters if not voter.updated), key=lambda voter: not voter.leads)
 
     patch.setattr(rollout, "restart_order", order)

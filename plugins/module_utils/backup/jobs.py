@@ -1,4 +1,7 @@
-"""The Jobs of an EtcdBackup: one that takes and verifies the snapshot, one that deletes it; and the PVC of its own."""
+"""The Jobs of an EtcdBackup: one that takes and verifies the snapshot, one that deletes it; and the PVC of its own.
+
+What their containers and volumes are: workers.py.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from ..api import images
 from ..etcd.membership import quorum
 from ..etcd.versions import parse
 from ..plan import PATIENT, SETTLED, WATCHFUL, Plan
-from . import desired, member_config, ownership
+from . import desired, foreign_objects, member_config
 from .actions import FormCluster, SealConfiguration
 from .health import auth_required, count, problems
 from .membership import Membership
@@ -92,7 +92,7 @@ def _upgrade(s: Situation, members: Membership) -> Upgrade | None:
 
 def _refusal(s: Situation) -> Plan | None:
     """Why the cluster can't be started at all."""
-    if refused := ownership.refuse_start(s):
+    if refused := foreign_objects.refuse_start(s):
         return refused
     foreign = sorted(claim.name for claim in s.observed.claims if claim.cluster_uid != s.cluster.uid)
     if foreign:

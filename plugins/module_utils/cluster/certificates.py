@@ -21,6 +21,7 @@ RENEW_AT = "etcdops.dev/renew-at"
 NAMES = "etcdops.dev/names"
 SHARED_WITH = "etcdops.dev/shared-with"  # on a CA: whose it was when it was copied
 LIFE = timedelta(days=90)
+AUTHORITY_LIFE = timedelta(days=3650)
 _FIELDS = ("ca.crt", "tls.crt", "tls.key")
 Role = Literal["server", "peer", "client", "operator"]
 ROLES: tuple[Role, ...] = ("server", "peer", "client", "operator")

@@ -13,7 +13,7 @@ from ..api.backup import manifest as backup_manifest
 from ..api.cluster import SKIP_FINAL_SNAPSHOT, Cluster
 from ..kube.manifest import Manifest
 from ..plan import SETTLED, WATCHFUL, Plan, Ref
-from . import ownership
+from . import foreign_objects
 from .actions import DeleteSnapshot, DeleteVolumes, TakeSnapshot
 from .plan import Phase, Reason
 from .situation import Situation
@@ -54,7 +54,7 @@ def _final_snapshot(s: Situation) -> Plan | None:
     made = s.observed.objects.get(f"EtcdBackup/{name}")
     if not wants_final_snapshot(s.cluster) or not has_data:
         return _discard(made)
-    if refused := ownership.refuse_backup(s, name, Phase.DELETING):
+    if refused := foreign_objects.refuse_backup(s, name, Phase.DELETING):
         return replace(refused, message=f"{refused.message} {_SKIP}")
     if made is None:
         message = f"Taking a final snapshot: EtcdBackup {name}."

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..api.cluster import HELD_BY
 from ..plan import SETTLED, SOON, WATCHFUL, Plan
-from . import desired, ownership
+from . import desired, foreign_objects
 from .actions import SealConfiguration, StartMembers, StopMembers
 from .health import count
 from .plan import Phase, Reason
@@ -20,7 +20,7 @@ def hold(s: Situation) -> Plan:
         f"EtcdRestore does not exist any more, remove the annotation {HELD_BY} of this EtcdCluster."
     )
     held = Plan(Phase.RESTORING, Reason.RESTORING, message, requeue=WATCHFUL)
-    if why := ownership.obstacle(s):
+    if why := foreign_objects.obstacle(s):
         return replace(held, reason=Reason.FOREIGN_OBJECT, message=f"{message} {why}")
     if _has_pods(s):
         # With the pods that there were: the spec may have been edited, and nobody has looked at that yet.
@@ -47,8 +47,8 @@ def hibernate(s: Situation) -> Plan:
 
 def wake(s: Situation, pods: list[str], replicas: int) -> Plan:
     """Start the members of a hibernated cluster, each with its data."""
-    if taken := ownership.foreign_claims(s, pods):
-        told = ownership.told(f"PVC {claim.name}" for claim in taken)
+    if taken := foreign_objects.foreign_claims(s, pods):
+        told = foreign_objects.told(f"PVC {claim.name}" for claim in taken)
         return Plan(Phase.HIBERNATED, Reason.FOREIGN_OBJECT, told, requeue=WATCHFUL)
     certificates = s.observed.certificates
     changed = desired.changed(desired.for_recorded_members(s, replicas), s)

@@ -13,7 +13,7 @@ CLAIM_DELETED = "its PVC is being deleted"
 _ERROR = r'(?:\A|"error":")(?:[^"\\]|\\.)*'
 # What a member with its data never logs.
 _REFUSALS = (
-    # A sealed configuration (config.py): it has no data, and no other member in its initial-cluster.
+    # A sealed configuration (member_config.py): it has no data, and no other member in its initial-cluster.
     (rf"{_ERROR}cannot fetch cluster info from peer urls", DATA_GONE),
     (rf"{_ERROR}(member count is unequal|has already been bootstrapped)", DATA_GONE),
     (rf"{_ERROR}the member has been permanently removed from the cluster", _REMOVED),

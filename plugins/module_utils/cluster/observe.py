@@ -17,7 +17,7 @@ from ..kube import quantity
 from ..kube.client import Asked, Kube, named
 from ..kube.errors import KubeError
 from ..kube.manifest import Manifest, display
-from . import certificates, deletion, members, ownership
+from . import certificates, deletion, foreign_objects, members
 from .loss import is_cut_off, reason_in
 from .manifests import TEMPLATE_HASH, UID_LABEL, version_of
 from .memory import Memory, recall
@@ -44,14 +44,14 @@ def observe(kube: Kube, cluster: Cluster, status: Mapping[str, Any]) -> Situatio
     first += [Asked("Secret", cluster.namespace, operator)] if operator else []
     pods, *secret = kube.read(first)
     found_first = secret[0] if secret else []
-    foreign = ownership.foreign_among(cluster, found_first)
+    foreign = foreign_objects.foreign_among(cluster, found_first)
     credentials = found_first[0] if found_first and not foreign else None
     view, found = concurrently(
         lambda: _ask_members(cluster, pods, credentials, memory.cluster_id),
         lambda: list(kube.read(_asked(cluster, memory, operator))),
     )
     claims, others = found[0], [each for answer in found[1:] for each in answer]
-    foreign += ownership.foreign_among(cluster, others)
+    foreign += foreign_objects.foreign_among(cluster, others)
     taken = {str(each) for each in foreign}
     others = [each for each in others if display(each) not in taken]
     claims += _unlisted_claims(kube, cluster, claims, others)

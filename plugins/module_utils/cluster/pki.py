@@ -13,10 +13,20 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..api.cluster import Cluster
 from ..kube.manifest import Manifest
-from .certificates import LIFE, NAMES, RENEW_AT, Authority, Role, authority_name, names_hash, renewal_date, server_names
+from .certificates import (
+    AUTHORITY_LIFE,
+    LIFE,
+    NAMES,
+    RENEW_AT,
+    Authority,
+    Role,
+    authority_name,
+    names_hash,
+    renewal_date,
+    server_names,
+)
 from .manifests import labels, owner
 
-_CA_LIFE = datetime.timedelta(days=3650)
 _SKEW = datetime.timedelta(minutes=5)
 
 
@@ -42,7 +52,7 @@ def make_authority(common_name: str, now: datetime.datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     builder = (
-        _builder(subject, subject, key, now, _CA_LIFE)
+        _builder(subject, subject, key, now, AUTHORITY_LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(ca=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)

@@ -16,9 +16,9 @@ from . import (
     bootstrap,
     deletion,
     desired,
+    foreign_objects,
     hibernation,
     joining,
-    ownership,
     repair,
     rollout,
     scaling,
@@ -48,7 +48,7 @@ _LATER = (TakeSnapshot, DeleteSnapshot, EnableDowngrade, CancelDowngrade, Expand
 
 def plan(s: Situation) -> Plan:
     """The next action, or what is waited for."""
-    planned, alarms_now = ownership.reported(s, _plan(s)), alarms.alarm_record(s)
+    planned, alarms_now = foreign_objects.reported(s, _plan(s)), alarms.alarm_record(s)
     record = {**join_record(joining.join_of(s, planned)), **alarms_now, **planned.record}
     return replace(alarms.alarmed(planned, alarms_now["alarms"] or ()), record=record)
 
@@ -66,7 +66,7 @@ def _plan(s: Situation) -> Plan:
 def _serve(s: Situation) -> Plan:
     if s.observed.memory.cluster_id is None:
         return bootstrap.first_start(s)
-    if blocked := ownership.blocked(s):
+    if blocked := foreign_objects.blocked(s):
         return _with_certificates(s, blocked) if s.observed.pods else blocked
     if not s.rejected and (why := images.refusal(s.cluster, s.observed.allowed_repositories)):
         told = Plan(Phase.UNSUPPORTED, Reason.IMAGE_NOT_ALLOWED, f"{why}.", requeue=WATCHFUL)

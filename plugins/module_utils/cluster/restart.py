@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..etcd.leadership import move_leader
-from ..etcd.rollout import transferee, voters
+from ..etcd.restart_order import transferee, voters
 from ..kube.effects import apply_all
 from ..kube.errors import ChangedError
 from ..kube.manifest import Manifest

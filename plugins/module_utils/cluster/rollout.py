@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from ..etcd.leadership import successor
-from ..etcd.rollout import Voter, objection, restart_order
+from ..etcd.restart_order import Voter, objection, restart_order
 from ..kube.manifest import Manifest, display
 from ..plan import WATCHFUL, Plan, Ref
 from . import desired

@@ -6,7 +6,7 @@ Only called while every voter is healthy and no learner is joining.
 from __future__ import annotations
 
 from ..plan import WATCHFUL, Plan
-from . import ownership
+from . import foreign_objects
 from .actions import UpdateObjects
 from .desired import leftover_claims
 from .joining import PATIENCE, add_learner, objects, remove_member
@@ -41,7 +41,7 @@ def is_short(s: Situation, members: Membership) -> bool:
 def _grow(s: Situation, members: Membership, name: str) -> Plan | None:
     claim = s.observed.claim(name)
     if claim is not None and not claim.cluster_uid:
-        told = ownership.told([f"PVC {claim.name}"])
+        told = foreign_objects.told([f"PVC {claim.name}"])
         return Plan(Phase.UNSUPPORTED, Reason.FOREIGN_OBJECT, f"{name} can't join. {told}", requeue=WATCHFUL)
     if claim is not None and claim.cluster_uid != s.cluster.uid:
         message = (

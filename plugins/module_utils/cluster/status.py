@@ -132,6 +132,7 @@ def _name(cluster: Cluster, member: Member) -> str:
 def _conditions(
     s: Situation, plan: Plan, members: list[dict[str, Any]], before: dict[str, Any]
 ) -> list[dict[str, Any]]:
+    """Their messages are the plan's (health.py words it when members are not healthy) or an alarm's (alarms.py)."""
     observed = s.observed
     voters, healthy = len(members), sum(member["healthy"] for member in members)
     formed = bool(observed.memory.cluster_id or plan.record.get("clusterID"))

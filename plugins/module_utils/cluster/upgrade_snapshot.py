@@ -10,7 +10,7 @@ from ..api import backup as api
 from ..kube import drift
 from ..kube.manifest import Manifest
 from ..plan import WATCHFUL, Plan, Ref
-from . import ownership
+from . import foreign_objects
 from .actions import DeleteSnapshot, TakeSnapshot
 from .memory import Upgrade, upgrade_record
 from .plan import Phase, Reason
@@ -44,7 +44,7 @@ def snapshot(s: Situation, upgrade: Upgrade, *, started: bool) -> Plan | None:
     )
     made = s.observed.objects.get(f"EtcdBackup/{upgrade.snapshot}")
     if made is None:
-        refused = ownership.refuse_backup(s, upgrade.snapshot, Phase.UPGRADING)
+        refused = foreign_objects.refuse_backup(s, upgrade.snapshot, Phase.UPGRADING)
         taking = replace(taking, action=TakeSnapshot(backup_manifest(s, upgrade)))
         return replace(refused, record=taking.record) if refused else taking
     if "deletionTimestamp" in made["metadata"]:

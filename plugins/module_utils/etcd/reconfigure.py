@@ -10,7 +10,7 @@ from .connection import Connection
 from .errors import UNAVAILABLE, EtcdError
 from .leadership import move_leader, successor
 from .membership import Change, Wanted, applied, decide, display_name
-from .rollout import voters
+from .restart_order import voters
 from .types import Member
 from .view import ClusterView
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .errors import EtcdError
 from .membership import display_name
-from .rollout import Voter, restart_order, transferee, voters
+from .restart_order import Voter, restart_order, transferee, voters
 from .upgrade_path import downgrade_to, drops_log_of, refusal
 from .versions import parse
 from .view import ClusterView

@@ -1,4 +1,7 @@
-"""Whose an object is: that of the custom resource that controls it, or that it names if it has to outlive it."""
+"""Whose an object is: that of the custom resource that controls it, or that it names if it has to outlive it.
+
+effects.py refuses to change what belongs to something else.
+"""
 
 from __future__ import annotations
 

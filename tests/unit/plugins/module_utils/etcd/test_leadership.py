@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.connection import Connection
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.leadership import in_sync, move_leader, successor
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.rollout import Voter, voters
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.restart_order import Voter, voters
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.view import look
 
 from ...etcds import Cluster, eventually

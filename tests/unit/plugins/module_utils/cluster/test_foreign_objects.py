@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.backup import manifest as backup_manifest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import TlsSpec
-from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import ownership
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import foreign_objects
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     AddLearner,
     FormCluster,
@@ -78,19 +78,19 @@ def test_only_objects_that_the_cluster_controls_are_its_own() -> None:
     theirs = _object("ConfigMap", "e-config", ownerReferences=[{**owner(CLUSTER), "kind": "Deployment", "uid": "1"}])
     former = _object("StatefulSet", "e", ownerReferences=[{**owner(CLUSTER), "uid": "uid-0"}])
     bare = _object("Secret", "e-client-tls")
-    assert ownership.foreign_among(CLUSTER, [own, theirs, former, bare]) == (
+    assert foreign_objects.foreign_among(CLUSTER, [own, theirs, former, bare]) == (
         Foreign("ConfigMap", "e-config"),
         Foreign("StatefulSet", "e", left_over=True),
         Foreign("Secret", "e-client-tls"),
     )
     provided = replace(CLUSTER, tls=TlsSpec("Provided", "e-client-tls", "p", "c"))
-    assert ownership.foreign_among(provided, [bare]) == ()
+    assert foreign_objects.foreign_among(provided, [bare]) == ()
 
 
 def test_backup_belongs_to_the_cluster_that_requested_it() -> None:
     own = backup_manifest("default", "one", "EtcdCluster/e", {})
     theirs = backup_manifest("default", "two", "EtcdCluster/f", {})
-    assert ownership.foreign_among(CLUSTER, [own, theirs]) == (Foreign("EtcdBackup", "two"),)
+    assert foreign_objects.foreign_among(CLUSTER, [own, theirs]) == (Foreign("EtcdBackup", "two"),)
 
 
 # -- before the first quorum

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import FAILED_PRECONDITION, EtcdError
-from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.rollout import (
+from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.restart_order import (
     Voter,
     objection,
     restart_order,
