@@ -52,6 +52,7 @@ class Reason(BaseReason):
         "CannotDelete",
         "The data can't be deleted. It is tried again.",
         "Correct the cause, or set the annotation etcdops.dev/skip-cleanup=true to keep the data.",
+        WARNING,
     )
     LEFT_BEHIND = (
         "LeftBehind",

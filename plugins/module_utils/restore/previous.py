@@ -45,16 +45,30 @@ def _is_copied(observed: Observation, before: dict[str, Any]) -> bool:
 def put_back(restore: Restore, observed: Observation, size: int, going: Plan) -> Plan:
     """Put the previous data back on every volume; where nothing was changed, the Job does nothing."""
     names = _jobs(restore, observed, "putback", size)
+    of_others = {restore_jobs.member_name(restore, "putback", each) for each in range(size)} - set(names.values())
+    if useless := sorted(of_others & observed.jobs.keys()):  # a person deleted the PVC, which waits for the Job's pod
+        return replace(going, action=delete_jobs(observed, useless))
     if made := _create(restore, observed, "putback", names):
         return replace(going, action=made)
-    back = [observed.jobs[name] for name in names.values()]
-    if all(job.complete for job in back):
+    back = {each: observed.jobs[name] for each, name in names.items()}
+    if all(job.complete for job in back.values()):
         release = HoldCluster(restore.cluster, observed.resource_version, {HELD_BY: None})
         return replace(going, action=release, record={**going.record, "putBack": True})
-    if failed := [job for job in back if job.failed]:
-        message = f"{going.message} That failed too: {failed[0].why}. It is tried again."
-        return replace(going, message=message, action=delete_jobs(observed, names.values()), requeue=30)
+    if failed := [each for each, job in back.items() if job.failed]:
+        why = f"That failed too: {back[failed[0]].why}. It is tried again. {_way_out(observed, failed)}"
+        return replace(
+            going, message=f"{going.message} {why}", action=delete_jobs(observed, names.values()), requeue=30
+        )
+    if stuck := [each for each, job in back.items() if job.is_stuck(observed.now)]:
+        return replace(going, message=f"{going.message}{back[stuck[0]].trouble} {_way_out(observed, stuck)}")
     return going
+
+
+def _way_out(observed: Observation, ordinals: list[int]) -> str:
+    return (
+        f"Correct the cause. If the volume is lost, delete PVC {_claims(observed, ordinals)}: the cluster then starts "
+        "with the previous data of the others."
+    )
 
 
 def tidy(restore: Restore, observed: Observation, size: int, going: Plan) -> Plan:
@@ -80,7 +94,9 @@ def delete_jobs(observed: Observation, names: Iterable[str]) -> DeleteJobs:
 def _jobs(restore: Restore, observed: Observation, verb: str, size: int) -> dict[int, str]:
     """A Job for each restored member that has a volume."""
     assert observed.cluster  # noqa: S101
-    there = [each for each in range(size) if observed.is_own_claim(f"data-{observed.cluster.pod_name(each)}")]
+    names = {each: f"data-{observed.cluster.pod_name(each)}" for each in range(size)}
+    own = {each: observed.claims[name] for each, name in names.items() if observed.is_own_claim(name)}
+    there = [each for each, claim in own.items() if not claim.deleting]
     return {each: restore_jobs.member_name(restore, verb, each) for each in there}
 
 

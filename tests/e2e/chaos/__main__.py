@@ -111,6 +111,7 @@ def run(minutes: float, seed: int, namespace: str) -> None:
     finally:
         with suppress(SandboxError):
             chaos.end_all()
+        writer.abandon(namespace, _NAME)
     print(json.dumps({"seed": seed, "minutes": minutes, "violations": 0, "steps": chaos.done, **asdict(report)}))
 
 

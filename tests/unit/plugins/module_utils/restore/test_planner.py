@@ -125,7 +125,8 @@ class World:
         self.seen = replace(self.seen, resource={**self.seen.resource, "status": self.seen.status | changed})
 
     def finish(self, verb: str, job: Job = COMPLETE) -> None:
-        self.seen = replace(self.seen, jobs={k: job if f"-{verb}-" in k else v for k, v in self.seen.jobs.items()})
+        """All of them, or one: putback-1."""
+        self.seen = replace(self.seen, jobs={k: job if f"-{verb}" in k else v for k, v in self.seen.jobs.items()})
 
 
 def _created(planned: Plan) -> tuple[Manifest, ...]:
@@ -342,6 +343,25 @@ def test_failure_while_restoring_puts_the_previous_data_back() -> None:
     assert planned.phase is Phase.FAILED
     assert "no room" in planned.message
     assert "example has its previous data" in planned.message
+
+
+def test_lost_volume_does_not_keep_the_previous_data_of_the_others_from_being_put_back() -> None:
+    world = _in_place()
+    _until_restoring(world)
+    world.seen = replace(world.seen, jobs={**world.seen.jobs, "back-member-0": COMPLETE, "back-member-1": FAILED})
+    world.reconcile()
+    world.reconcile()
+    world.finish("putback-1", FAILED)
+    told = world.reconcile()
+    assert "delete PVC data-example-1" in told.message
+    world.reconcile()
+    # A person does; it waits for the pod of the Job.
+    lost = replace(world.seen.claims["data-example-1"], deleting=True)
+    freed = world.reconcile(claims={**world.seen.claims, "data-example-1": lost})
+    assert freed.action == DeleteJobs((Ref("back-putback-1", ""),))
+    world.finish("putback")
+    world.reconcile()
+    assert "example has its previous data" in world.reconcile().message
 
 
 def test_nothing_is_put_back_while_a_job_may_write() -> None:
