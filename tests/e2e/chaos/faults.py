@@ -19,7 +19,7 @@ from sandbox.run import say
 
 from ..checks import baseline
 from ..checks.observed import Observed, observe
-from ..faults.crash import operator
+from ..faults.kill_operator import operator
 from ..faults.lose import lose
 from ..fixtures.containers import first_process, processes
 from .steps import Step

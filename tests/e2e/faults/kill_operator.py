@@ -1,4 +1,4 @@
-"""Kill the operator when it reports a reason: python -m tests.e2e.faults.crash NAMESPACE CLUSTER REASON …
+"""Kill the operator when it reports a reason: python -m tests.e2e.faults.kill_operator NAMESPACE CLUSTER REASON …
 
 One REASON after the other: the next one comes from the operator that took over. All its processes are killed, and its
 pod is deleted. So is its lease, except the last time: waiting for it to expire need not be tested each time.
@@ -71,4 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command.run("crash", main)
+    command.run("kill_operator", main)
