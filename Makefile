@@ -100,6 +100,7 @@ run: setup ## Run the operator on this machine, against the cluster of your KUBE
 
 .PHONY: bench
 bench: setup ## Run the benchmarks on the sandbox (MEASURE=name for one)
+	@$(PYTHON) -m sandbox up
 	@tools/deploy
 	@$(PYTHON) -m benchmarks $(MEASURE)
 
