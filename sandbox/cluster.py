@@ -74,6 +74,7 @@ def up(count: int) -> None:
                 return
             say("removing the existing sandbox")
             _remove()
+        checks.packages()  # the next check needs one of them
         checks.network()
         prepare()
         try:
