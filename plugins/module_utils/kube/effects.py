@@ -42,9 +42,11 @@ class Applied:
 def apply_all(api: Kube, objects: Sequence[Manifest], *, dry_run: bool = False) -> Applied:
     """Apply objects one after the other, until one is not what it was when this was decided."""
     done = Applied()
-    for manifest, before in zip(objects, existing(api, objects), strict=True):
+    found = iter(existing(api, [manifest for manifest in objects if not _is_new(manifest)]))
+    for manifest in objects:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         try:
+            before = None if _is_new(manifest) else next(found)
             done.changed |= apply_object(api, manifest, before, dry_run=dry_run)
         except ChangedError as error:
             done.refused = str(error)
@@ -92,6 +94,11 @@ def apply_object(api: Kube, manifest: Manifest, before: Manifest | None, *, dry_
             continue
         return _content(before) != _content(after)
     raise _changed(manifest)
+
+
+def _is_new(manifest: Manifest) -> bool:
+    """Whether it was decided on that there is no such object: it is created, and nothing needs to be read."""
+    return manifest["metadata"].get("uid") == ""
 
 
 def _check(manifest: Manifest, before: Manifest | None) -> None:
