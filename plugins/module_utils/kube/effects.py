@@ -98,7 +98,7 @@ def apply_object(api: Kube, manifest: Manifest, before: Manifest | None, *, dry_
 
 def _is_new(manifest: Manifest) -> bool:
     """Whether it was decided on that there is no such object: it is created, and nothing needs to be read."""
-    return manifest["metadata"].get("uid") == ""
+    return bool(manifest["metadata"].get("uid") == "")
 
 
 def _check(manifest: Manifest, before: Manifest | None) -> None:
