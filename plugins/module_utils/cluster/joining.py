@@ -109,9 +109,10 @@ def _stuck(s: Situation, pod: Pod) -> str:
     if pod.problem and not _is_current(s, pod):
         return f"Restarting {pod.name} with the current spec: {pod.problem}."
     claim = s.observed.claim(pod.name)
-    if claim and claim.deleting and pod.scheduled and not (pod.started or pod.deleting):
-        # Each waits for the other, and meanwhile the StatefulSet creates no pod of another member either.
-        return f"Deleting pod {pod.name}, which has not started: its PVC is being deleted."
+    if claim and claim.deleting and pod.scheduled and not pod.deleting and (pod.crashed or not pod.started):
+        # Each waits for the other, and meanwhile the StatefulSet creates no pod of another member either. If etcd has
+        # run, then with the data of the former member.
+        return f"Deleting pod {pod.name}, in which etcd does not run: its PVC is being deleted."
     return ""
 
 

@@ -164,9 +164,10 @@ def test_pod_of_a_learner_that_can_not_start_is_recreated_after_the_spec_was_cor
 def test_pod_of_a_learner_does_not_wait_for_ever_for_a_pvc_that_is_being_deleted() -> None:
     """Seen with a StatefulSet that recreated the pod before the PVC of the former member was gone."""
     observed = with_claim(_learning(unstarted(3, 9)), 3, deleting=True)
-    never = with_pod(observed, 3, started=False, scheduled=True)
-    plan = change(never, size=4)
-    assert [ref.name for ref in action_of(plan, UpdateObjects).stuck_pods] == ["e-3"]
-    assert plan.message == "Deleting pod e-3, which has not started: its PVC is being deleted."
+    told = "Deleting pod e-3, in which etcd does not run: its PVC is being deleted."
+    for changes in ({"started": False}, {"started": True, "crashed": True}):
+        plan = change(with_pod(observed, 3, **changes), size=4)
+        assert [ref.name for ref in action_of(plan, UpdateObjects).stuck_pods] == ["e-3"]
+        assert plan.message == told
     for changes in ({"started": True}, {"started": False, "deleting": True}):
-        assert change(with_pod(observed, 3, **changes), size=4).message != plan.message
+        assert change(with_pod(observed, 3, **changes), size=4).message != told
