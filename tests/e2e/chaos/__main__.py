@@ -116,6 +116,9 @@ def run(minutes: float, seed: int, namespace: str) -> None:
 
 
 def _create(target: Target) -> None:
+    """A new cluster. One that an earlier run left is deleted with its namespace, and its data with it."""
+    if sandbox.kubectl("get", "etcd", target.name, f"--namespace={target.namespace}", "--ignore-not-found"):
+        sandbox.kubectl("delete", "namespace", target.namespace, "--timeout=100s")
     resource = {
         "apiVersion": "etcdops.dev/v1beta1",
         "kind": "EtcdCluster",
