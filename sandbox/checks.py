@@ -24,6 +24,7 @@ PACKAGES = {
     "containernetworking-plugins": "/usr/lib/cni/ptp",
     "iptables": "/usr/sbin/iptables",
     "iproute2": "/usr/bin/ip",
+    "procps": "/usr/sbin/sysctl",
     "util-linux": "/usr/bin/nsenter",
     "conntrack": "/usr/sbin/conntrack",
     "gcc": "/usr/bin/gcc",
