@@ -29,6 +29,7 @@ REMOVED = "the member has been permanently removed from the cluster"
 NO_INFO = "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
 UNEQUAL = "error validating peerURLs: member count is unequal"
 BOOTSTRAPPED = "member has already been bootstrapped"
+INCOMPATIBLE = '{"level":"fatal","msg":"discovery failed","error":"incompatible with current running cluster"}'
 TOO_OLD = "invalid downgrade; server version is lower than determined cluster version"
 OLD_LOG = (
     "go.etcd.io/etcd/pkg/v3/schedule.NewFIFOScheduler\n\tgo.etcd.io/etcd/pkg/v3@v3.7.3/schedule/schedule.go:101 +0x16f"
@@ -152,7 +153,7 @@ class Etcd:
         """Start etcd with this configuration and volume; the log tail if it exits immediately."""
         data, minor = volume.data, parse(version).minor
         if data is None:
-            found = self._without_data(pod, *read(text))
+            found = self._without_data(pod, minor, *read(text))
             if isinstance(found, str):
                 return found
             data = volume.data = found
@@ -175,7 +176,7 @@ class Etcd:
     def stop(self, process: Process) -> None:
         del self.running[process.data.member]
 
-    def _without_data(self, pod: str, state: str, initial: dict[str, str]) -> Data | str:
+    def _without_data(self, pod: str, minor: int, state: str, initial: dict[str, str]) -> Data | str:
         """Start of a member without data: its first start, or its data is lost."""
         reachable = any(self._at(url) for name, url in initial.items() if name != pod)
         if state == "new":
@@ -191,12 +192,20 @@ class Etcd:
                 return NO_INFO
             if sorted(initial.values()) != sorted(url for one in self.members.values() for url in one.peer_urls):
                 return UNEQUAL
+            if not self._may_join(minor):
+                return INCOMPATIBLE
             member = next(member for member in self.members.values() if initial[pod] in member.peer_urls)
         if member.id in self.voted:
             raise ViolationError(
                 f"no voter loses its data and keeps its ID: {pod} starts without data as {member.id:x}"
             )
         return Data(CLUSTER_ID, member.id)
+
+    def _may_join(self, minor: int) -> bool:
+        """By the cluster version. While a downgrade is pending, it must be exactly one above the new member's."""
+        if not self.cluster_minor:
+            return True
+        return self.cluster_minor == minor + 1 if self.downgrade else self.cluster_minor <= minor
 
     def _at(self, url: str) -> Process | None:
         return next((one for m in self.members.values() if url in m.peer_urls and (one := self.process(m.id))), None)

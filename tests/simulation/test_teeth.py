@@ -291,6 +291,7 @@ BREAKAGES: dict[str, tuple[Callable[[Patch], None], str]] = {
         "no minor version is skipped|no member (changes its version|runs a version below|reads)|the cluster converges",
     ),
     "logs are not dropped": (_always(upgrade, "drops_log_of", ""), "no member reads a log of an incompatible version"),
+    "a pending downgrade keeps a learner out": (_always(joining, "_admit", None), "the cluster converges"),
     "a downgrade is not enabled": (_always(upgrade, "downgrade_to", ""), "no member runs a version below"),
     "one configuration file for all versions": (
         _one_file_for_all_versions,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ..plan import Plan, Ref
 from . import desired
-from .actions import AddLearner, Objects, PromoteLearner, RemoveMember, ReplaceMember, UpdateObjects
+from .actions import AddLearner, CancelDowngrade, Objects, PromoteLearner, RemoveMember, ReplaceMember, UpdateObjects
 from .loss import CLAIM_DELETED, DATA_GONE
 from .manifests import template_hash
 from .membership import Membership, MemberSlot
@@ -43,7 +43,7 @@ def remove_member(s: Situation, members: Membership, slot: MemberSlot, *, keep_c
 
 def learner(s: Situation, members: Membership, slot: MemberSlot) -> Plan:
     """What a learner needs next, or whether it is removed."""
-    return _withdraw(s, members, slot) or _advance(s, members, slot)
+    return _withdraw(s, members, slot) or _admit(s, members, slot) or _advance(s, members, slot)
 
 
 def join_of(s: Situation, plan: Plan) -> Join | None:
@@ -81,6 +81,17 @@ def _withdraw(s: Situation, members: Membership, slot: MemberSlot) -> Plan | Non
         action = remove_member(s, members, slot, keep_claim=True)
         return Plan(Phase.DEGRADED, Reason.JOIN_FAILED, message, action)
     return None
+
+
+def _admit(s: Situation, members: Membership, slot: MemberSlot) -> Plan | None:
+    """Cancel a downgrade because of which the learner can't start. Later it is enabled again, if it is still needed."""
+    if not members.downgrade or (slot.member and slot.member.name):
+        return None
+    message = (
+        f"Cancelling the pending downgrade to {members.downgrade}: until it ends no member can join, and etcd does not "
+        f"end it before {slot.name} has started."
+    )
+    return Plan(_phase(s), Reason.CANCELLING_DOWNGRADE, message, CancelDowngrade())
 
 
 def _advance(s: Situation, members: Membership, slot: MemberSlot) -> Plan:

@@ -243,7 +243,11 @@ class Reason(BaseReason):
     )
     UPGRADE_STARTED = "UpgradeStarted", "The checks passed; members move one at a time.", ""
     ENABLING_DOWNGRADE = "EnablingDowngrade", "etcd prepares its data for an older minor version.", "Wait."
-    CANCELLING_DOWNGRADE = "CancellingDowngrade", "A pending downgrade is no longer wanted and is cancelled.", ""
+    CANCELLING_DOWNGRADE = (
+        "CancellingDowngrade",
+        "A pending downgrade is no longer wanted, or keeps a new member from joining, and is cancelled.",
+        "",
+    )
     PREPARING_LOG = "PreparingLog", "Members drop log entries that the new version can't read.", "Wait."
     WAITING_FOR_CLUSTER_VERSION = (
         "WaitingForClusterVersion",

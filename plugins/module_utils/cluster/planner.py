@@ -159,7 +159,9 @@ def change(s: Situation, members: Membership) -> Plan | None:
         # A learner may never start with the version that was set back.
         corrected = pending if pending and isinstance(pending.action, (CancelDowngrade, UpdateObjects)) else None
         return corrected or joining.learner(s, members, members.learners[0])
-    moving = scaling.resize(s, members) if scaling.is_short(s, members) else None
+    moving = upgrade.lower_again(s, members)
+    if moving is None and scaling.is_short(s, members):
+        moving = scaling.resize(s, members)
     if moving is None and alarms.is_corrupt(s):
         return None
     if moving is None and pending is not None and not pending.reason.blocked:

@@ -146,6 +146,20 @@ def _downgrade(members: Membership, upgrade: Upgrade, down: str) -> Plan:
     return replace(_upgrading(Reason.ENABLING_DOWNGRADE, message, upgrade), action=EnableDowngrade(down))
 
 
+def lower_again(s: Situation, members: Membership) -> Plan | None:
+    """A downgrade whose pods have been released, when etcd's cluster version is above it: no such pod could start.
+
+    It rises when the downgrade was cancelled for a new member, and that member did not join.
+    """
+    upgrade = in_progress(s)
+    if upgrade is None or s.target or not members.cluster_version:
+        return None
+    goal = parse(s.version)
+    if parse(members.cluster_version).minor > goal.minor:
+        return _downgrade(members, upgrade, goal.series)
+    return _lowered(members, upgrade, goal.series) if members.downgrade else None
+
+
 def _lowered(members: Membership, upgrade: Upgrade, down: str) -> Plan | None:
     """Every member's storage version must be one that the older version can read."""
     high = [

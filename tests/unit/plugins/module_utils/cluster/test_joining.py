@@ -8,6 +8,7 @@ from datetime import timedelta
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import joining
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     AddLearner,
+    CancelDowngrade,
     PromoteLearner,
     RemoveMember,
     ReplaceMember,
@@ -171,3 +172,14 @@ def test_pod_of_a_learner_does_not_wait_for_ever_for_a_pvc_that_is_being_deleted
         assert plan.message == told
     for changes in ({"started": True}, {"started": False, "deleting": True}):
         assert change(with_pod(observed, 3, **changes), size=4).message != told
+
+
+def test_downgrade_is_cancelled_for_a_learner_that_can_not_start_because_of_it() -> None:
+    """etcd demands a cluster version one above the new member's, also when that has been lowered already."""
+    learning = _learning(unstarted(3, 9))
+    pending = answering(learning, {number: answer(number + 1, downgrade="3.6.0") for number in range(3)})
+    plan = change(pending, size=4)
+    assert plan.action == CancelDowngrade()
+    assert plan.reason is Reason.CANCELLING_DOWNGRADE
+    started = listing(pending, *map(member, range(3)), STARTED)
+    assert change(started, size=4).action != CancelDowngrade()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.etcdops.etcd.plugins.module_utils.api.cluster import Cluster, UpgradeSpec, parse
+from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import upgrade
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster.actions import (
     AddLearner,
     CancelDowngrade,
@@ -141,6 +142,22 @@ def test_downgrade_that_is_taken_back_is_cancelled_also_while_a_learner_cannot_s
     observed = with_versions(observed, ["3.6.16", "3.6.16", "3.5.35"], "3.5", downgrade="3.5.0", storage="3.5.0")
     observed = listing(observed, member(0), member(1), unstarted(2, 9))
     assert planned(CLUSTER, observed).reason is Reason.CANCELLING_DOWNGRADE
+
+
+def test_downgrade_that_etcd_took_back_is_enabled_again_before_a_member_joins() -> None:
+    """It was cancelled for a learner, which did not join: without it the cluster version rises again."""
+    observed = released("3.5.35", Upgrade("3.6.16", "3.5.35", NOW))
+    older = replace(CLUSTER, version="3.5.35")
+    two = listing(observed, member(0), member(1))
+    risen = with_versions(two, ["3.6.16"] * 3, "3.6")
+    assert planned(older, risen).reason is Reason.ENABLING_DOWNGRADE
+    seen = situation(older, risen)
+    assert seen.membership
+    lowering = upgrade.lower_again(seen, seen.membership)
+    assert lowering
+    assert lowering.action == EnableDowngrade("3.5")
+    lowered = with_versions(two, ["3.6.16"] * 3, "3.5", downgrade="3.5.0")
+    assert isinstance(planned(older, lowered).action, AddLearner)
 
 
 # -- back, and the end
