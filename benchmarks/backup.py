@@ -28,7 +28,7 @@ from sandbox import layout, parts, pki
 from sandbox.errors import SandboxError
 from sandbox.run import wait_for
 
-from .figures import Figures
+from .figures import Figures, rounds
 
 _GIB = 1 << 30
 _VALUE = 256 * 1024
@@ -76,12 +76,14 @@ def backup(size: int = _GIB) -> Figures:
 def figures(taken: dict[str, list[Taken]]) -> Figures:
     """Median throughput in MB/s with its ratio to etcdctl, peak memory, and p99 latency of concurrent writes."""
 
-    def speed(method: str) -> float:
-        return statistics.median(each.size / each.seconds / 1e6 for each in taken[method])
+    def speeds(method: str) -> list[float]:
+        return [each.size / each.seconds / 1e6 for each in taken[method]]
 
-    found: Figures = {f"{method}_mb_per_s": speed(method) for method in taken}
+    found: Figures = {}
+    for method in taken:
+        found |= rounds(f"{method}_mb_per_s", speeds(method))
     own = [method for method in taken if method != "etcdctl"]
-    found |= {f"{method}_ratio": speed(method) / speed("etcdctl") for method in own}
+    found |= {f"{method}_ratio": found[f"{method}_mb_per_s"] / found["etcdctl_mb_per_s"] for method in own}
     found |= {f"{method}_memory_mib": max(each.memory for each in taken[method]) / (1 << 20) for method in own}
     return found | {
         f"{method}_write_p99_ms": statistics.median(each.p99 for each in taken[method]) * 1000 for method in taken

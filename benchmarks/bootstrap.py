@@ -12,20 +12,21 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import certif
 from ansible_collections.etcdops.etcd.plugins.module_utils.cluster import manifests, member_config, pki
 
 from .clusters import PREFIX, VERSION, cluster
+from .figures import Figures, compared
 from .kube import apply, namespace, seconds_until_healthy
 
 
-def three_members(rounds: int = 3) -> dict[str, float]:
+def three_members(rounds: int = 3) -> Figures:
     """Measure one cluster with three members."""
     return _ratio("apply_to_healthy", ["bench"], size=3, rounds=rounds)
 
 
-def ten_at_once(rounds: int = 2) -> dict[str, float]:
+def ten_at_once(rounds: int = 3) -> Figures:
     """Measure ten single-member clusters that are applied at once."""
     return _ratio("ten_at_once", [f"bench-{number}" for number in range(10)], size=1, rounds=rounds)
 
 
-def _ratio(what: str, names: list[str], *, size: int, rounds: int) -> dict[str, float]:
+def _ratio(what: str, names: list[str], *, size: int, rounds: int) -> Figures:
     where = PREFIX + what.replace("_", "-")
     by_hand, operator = [], []
     for _ in range(rounds):  # alternate, so that machine load affects both
@@ -33,7 +34,7 @@ def _ratio(what: str, names: list[str], *, size: int, rounds: int) -> dict[str, 
             by_hand.append(_by_hand(where, names, size))
         with namespace(where):
             operator.append(_operator(where, names, size))
-    return {"by_hand_s": min(by_hand), "operator_s": min(operator), "ratio": min(operator) / min(by_hand)}
+    return compared(by_hand, operator)
 
 
 def _operator(where: str, names: list[str], size: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -90,6 +90,28 @@ class Upgrade:
     upgrade: tuple[Writing, ...]
 
 
+def rounds(name: str, values: Sequence[float]) -> Figures:
+    """The median of all rounds, which is what users get, and every value."""
+    return {name: median(values)} | _numbered(name, values)
+
+
+def worst(name: str, values: Sequence[float]) -> Figures:
+    """The largest of all rounds, and every value."""
+    return {name: max(values)} | _numbered(name, values)
+
+
+def _numbered(name: str, values: Sequence[float]) -> Figures:
+    return {f"{name}_{number}": value for number, value in enumerate(values, 1)}
+
+
+def compared(by_hand: Sequence[float], operator: Sequence[float]) -> Figures:
+    return {
+        **rounds("by_hand_s", by_hand),
+        **rounds("operator_s", operator),
+        "ratio": median(operator) / median(by_hand),
+    }
+
+
 def stages(wanted: Iterable[str]) -> list[int]:
     """The cluster counts that these measures need."""
     return sorted({count for name in wanted for count in STAGES[name]})
@@ -110,41 +132,42 @@ def settled_reconcile(stock: Cost, warm: Cost) -> Figures:
 
 
 def membership(seen: Membership) -> Figures:
-    """Shortest duration of all rounds with its ratio to pod_by_hand_s; longest gap of all rounds."""
-    unit = min(seen.pod_by_hand_s)
-    found: Figures = {"pod_by_hand_s": unit}
+    """Durations with their ratios to pod_by_hand_s, and the longest gaps."""
+    unit = median(seen.pod_by_hand_s)
+    found = rounds("pod_by_hand_s", seen.pod_by_hand_s)
     for name, seconds in (
         ("pod", seen.pod_s),
         ("data", seen.data_s),
         ("grow", seen.grow_s),
         ("shrink", seen.shrink_s),
     ):
-        found |= {f"{name}_s": min(seconds), f"{name}_ratio": min(seconds) / unit}
-    return found | {
-        "leader_gap_by_hand_s": max(seen.leader_gap_by_hand_s),
-        "leader_gap_s": max(seen.leader_gap_s),
-        "follower_gap_by_hand_s": max(seen.follower_gap_by_hand_s),
-        "follower_gap_s": max(seen.follower_gap_s),
+        found |= {**rounds(f"{name}_s", seconds), f"{name}_ratio": median(seconds) / unit}
+    return {
+        **found,
+        **worst("leader_gap_by_hand_s", seen.leader_gap_by_hand_s),
+        **worst("leader_gap_s", seen.leader_gap_s),
+        **worst("follower_gap_by_hand_s", seen.follower_gap_by_hand_s),
+        **worst("follower_gap_s", seen.follower_gap_s),
     }
 
 
 def upgrade(seen: Upgrade) -> Figures:
-    """Shortest duration of all rounds with its ratio to pod_by_hand_s; worst gap and most failed requests."""
-    unit, total, rollout = min(seen.pod_by_hand_s), min(seen.upgrade_s), min(seen.roll_s)
+    """Durations with their ratios to pod_by_hand_s, the longest gaps and the most failed requests."""
+    unit = median(seen.pod_by_hand_s)
     found: Figures = {
-        "pod_by_hand_s": unit,
-        "roll_s": rollout,
-        "roll_ratio": rollout / unit,
-        "upgrade_s": total,
-        "upgrade_ratio": total / unit,
+        **rounds("pod_by_hand_s", seen.pod_by_hand_s),
+        **rounds("roll_s", seen.roll_s),
+        "roll_ratio": median(seen.roll_s) / unit,
+        **rounds("upgrade_s", seen.upgrade_s),
+        "upgrade_ratio": median(seen.upgrade_s) / unit,
     }
     for name, writings in (
         ("", seen.upgrade),
         ("follower_by_hand_", seen.follower_by_hand),
         ("leader_by_hand_", seen.leader_by_hand),
     ):
-        found |= {f"{name}gap_s": max(each.gap_s for each in writings)}
-        found |= {f"{name}failed": max(each.failed for each in writings)}
+        found |= worst(f"{name}gap_s", [each.gap_s for each in writings])
+        found |= worst(f"{name}failed", [each.failed for each in writings])
     return found | {"by_hand_failed": found["follower_by_hand_failed"] + found["leader_by_hand_failed"]}
 
 

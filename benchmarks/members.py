@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.endpoint import Endpoint, Tls
@@ -15,12 +17,18 @@ from ansible_collections.etcdops.etcd.plugins.module_utils.kube.client import Ku
 from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
 
 from sandbox.errors import SandboxError
-from sandbox.run import wait_for
+from sandbox.run import say, wait_for
+from tests.e2e.traffic import fill, writer
 
 from . import clusters
+from .figures import Writing
 from .kube import TIMEOUT, api, is_healthy_with, read_tls, wait_for_all
 
+Result = TypeVar("Result")
+
 NAME = "bench"
+_MIB = 64  # size of a database that is not trivial to copy
+_BEFORE, _AFTER = 2.0, 4.0  # seconds that the writer runs before and after the operation
 
 
 @dataclass(frozen=True)
@@ -80,3 +88,21 @@ def delete_pod(members: Members, *, with_claim: bool = False, leader: bool = Fal
     members.kube.delete("Pod", members.where, name, {"uid": uid})
     wait_for(f"pod {name} to be replaced", lambda: members.are_healthy(3, deleted_uid=uid), timeout=TIMEOUT, every=0.05)
     return time.monotonic() - started
+
+
+def fill_database(where: str) -> None:
+    """Make the database large enough that a member that joins has something to copy."""
+    say(f"filling the database with {_MIB} MiB")
+    fill.fill(where, NAME, _MIB)
+
+
+def while_writing(members: Members, operation: Callable[[], Result]) -> tuple[Result, Writing]:
+    """Run an operation while a client writes; the result, and the effect on the client."""
+    wait_for("three healthy members", lambda: members.are_healthy(3), timeout=TIMEOUT, every=0.2)
+    writer.start(members.where, NAME)
+    time.sleep(_BEFORE)
+    result = operation()
+    time.sleep(_AFTER)
+    seen = writer.end(members.where, NAME)
+    say(f"longest gap between writes: {seen.longest_gap_s} s; failed requests: {seen.failed} {seen.failures}")
+    return result, Writing(seen.longest_gap_s, seen.failed)

@@ -5,49 +5,49 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
 
 from sandbox.run import say, wait_for
 from tests.e2e.fixtures.containers import first_process
-from tests.e2e.traffic import writer
 
 from . import clusters, figures
 from .bootstrap import same_objects
 from .figures import Figures, Membership
 from .kube import TIMEOUT, apply, is_healthy_with, namespace, seconds_until_healthy
-from .members import NAME, Members, delete_pod, members_of, wait_until_settled
+from .members import NAME, Members, Result, delete_pod, fill_database, members_of, wait_until_settled, while_writing
 
 _REST = 6.0  # seconds: etcd rejects a new member for 5 s after a voter has connected
-_BEFORE, _AFTER = 2.0, 6.0  # seconds that the writer runs before and after a member is killed
 
 
 def membership(rounds: int = 3) -> Figures:
-    """Measure each membership change several times."""
+    """Measure each membership change several times, while a client writes."""
     with namespace(f"{clusters.PREFIX}membership-by-hand") as where:
         say("measuring a hand-made StatefulSet")
         apply(*same_objects(where, NAME, 3))
         seconds_until_healthy(where, [NAME], 3, time.monotonic())
+        fill_database(where)
         members = members_of(where)
-        pods = [delete_pod(members, with_claim=False) for _ in range(rounds)]
+        pods = [_seconds(members, lambda: delete_pod(members)) for _ in range(rounds)]
         gaps = [_gaps(members) for _ in range(rounds)]
     with namespace(f"{clusters.PREFIX}membership") as where:
         say("measuring a cluster of the operator")
         apply(clusters.cluster(where, NAME))
         wait_until_settled(where)
+        fill_database(where)
         members = members_of(where)
         kept, lost, grown, shrunk, own_gaps = [], [], [], [], []
         for _ in range(rounds):
-            kept.append(delete_pod(members, with_claim=False))
+            kept.append(_seconds(members, lambda: delete_pod(members)))
             wait_until_settled(where)
-            lost.append(delete_pod(members, with_claim=True))
+            lost.append(_seconds(members, lambda: delete_pod(members, with_claim=True)))
             wait_until_settled(where)
             time.sleep(_REST)
-            grown.append(_resize(members, 5))
-            wait_until_settled(where)
-            shrunk.append(_resize(members, 3))
-            wait_until_settled(where)
+            grow, shrink = _seconds(members, lambda: _there_and_back(members))
+            grown.append(grow)
+            shrunk.append(shrink)
             own_gaps.append(_gaps(members))
             wait_until_settled(where)
     return figures.membership(
@@ -63,6 +63,18 @@ def membership(rounds: int = 3) -> Figures:
             follower_gap_s=tuple(follower for _, follower in own_gaps),
         )
     )
+
+
+def _seconds(members: Members, operation: Callable[[], Result]) -> Result:
+    """What an operation takes while a client writes."""
+    return while_writing(members, operation)[0]
+
+
+def _there_and_back(members: Members) -> tuple[float, float]:
+    """Seconds for 3 → 5 and for 5 → 3."""
+    grow = _resize(members, 5)
+    wait_until_settled(members.where)
+    return grow, _resize(members, 3)
 
 
 def _resize(members: Members, size: int) -> float:
@@ -90,11 +102,10 @@ def _gaps(members: Members) -> tuple[float, float]:
 
 
 def _gap(members: Members, *, leader: bool) -> float:
-    wait_for("three healthy members", lambda: members.are_healthy(3), timeout=TIMEOUT, every=0.2)
-    writer.start(members.where, NAME)
-    time.sleep(_BEFORE)
+    return while_writing(members, lambda: _kill(members, leader=leader))[1].gap_s
+
+
+def _kill(members: Members, *, leader: bool) -> None:
     victim = members.leader_and_follower()[0 if leader else 1]
     container: str = victim["status"]["containerStatuses"][0]["containerID"]
     os.kill(first_process(container.rpartition("//")[2]), signal.SIGKILL)
-    time.sleep(_AFTER)
-    return writer.end(members.where, NAME).longest_gap_s

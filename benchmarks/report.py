@@ -135,10 +135,17 @@ def table(found: Results) -> str:
         lines += ["![Growth curves](benchmarks.svg)", ""]
     lines += ["| what | figure | aim |", "|---|---|---|"]
     for row in ROWS:
-        value = found.get(row.measure, {}).get(row.key)
-        figure = "not measured" if value is None else f"{results.short(value)} {row.unit}"
-        lines.append(f"| {row.what} | {figure} | {row.aim} |")
+        lines.append(f"| {row.what} | {_figure(found.get(row.measure, {}), row)} | {row.aim} |")
     return "\n".join(lines)
+
+
+def _figure(found: Figures, row: Row) -> str:
+    """A figure with its unit, and the values of all rounds in their order."""
+    if row.key not in found:
+        return "not measured"
+    every = [found[key] for number in range(1, 1 + len(found)) if (key := f"{row.key}_{number}") in found]
+    values = f" ({', '.join(map(results.short, every))})" if every else ""
+    return f"{results.short(found[row.key])} {row.unit}{values}"
 
 
 def panels(found: Results) -> list[Panel]:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
 
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.client import Client
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.errors import EtcdError
 from ansible_collections.etcdops.etcd.plugins.module_utils.etcd.fanout import ask_all
 
 from sandbox.run import say, wait_for
-from tests.e2e.traffic import writer
 
 from . import clusters, figures
 from .bootstrap import same_objects
 from .figures import Figures, Upgrade, Writing
 from .kube import TIMEOUT, apply, is_healthy_with, namespace, seconds_until_healthy
-from .members import NAME, Members, delete_pod, members_of, wait_until_settled
-
-Result = TypeVar("Result")
+from .members import NAME, Members, delete_pod, members_of, wait_until_settled, while_writing
 
 _FROM, _TO = "3.6.16", "3.7.3"
-_BEFORE, _AFTER = 2.0, 4.0  # seconds that the writer runs before and after the operation
 
 
 def upgrade(rounds: int = 3) -> Figures:
@@ -32,8 +26,8 @@ def upgrade(rounds: int = 3) -> Figures:
         seconds_until_healthy(where, [NAME], 3, time.monotonic())
         members = members_of(where)
         pods = [delete_pod(members) for _ in range(rounds)]
-        followers = [_while_writing(members, lambda: delete_pod(members))[1] for _ in range(rounds)]
-        leaders = [_while_writing(members, lambda: delete_pod(members, leader=True))[1] for _ in range(rounds)]
+        followers = [while_writing(members, lambda: delete_pod(members))[1] for _ in range(rounds)]
+        leaders = [while_writing(members, lambda: delete_pod(members, leader=True))[1] for _ in range(rounds)]
     upgrades = [_upgrade() for _ in range(rounds)]
     return figures.upgrade(
         Upgrade(
@@ -54,7 +48,7 @@ def _upgrade() -> tuple[tuple[float, float], Writing]:
         apply(clusters.cluster(where, NAME, version=_FROM))
         wait_until_settled(where)
         members = members_of(where)
-        found = _while_writing(members, lambda: _roll_out(members))
+        found = while_writing(members, lambda: _roll_out(members))
         wait_until_settled(where)
     return found
 
@@ -81,15 +75,3 @@ def _all_run(members: Members, version: str) -> bool:
 
     clients = members.clients(members.pods())
     return len(clients) == 3 and all(not isinstance(answer, EtcdError) and answer for answer in ask_all(clients, ask))
-
-
-def _while_writing(members: Members, operation: Callable[[], Result]) -> tuple[Result, Writing]:
-    """Run an operation while a client writes; the result, and the effect on the client."""
-    wait_for("three healthy members", lambda: members.are_healthy(3), timeout=TIMEOUT, every=0.2)
-    writer.start(members.where, NAME)
-    time.sleep(_BEFORE)
-    result = operation()
-    time.sleep(_AFTER)
-    seen = writer.end(members.where, NAME)
-    say(f"longest gap between writes: {seen.longest_gap_s} s; failed requests: {seen.failed} {seen.failures}")
-    return result, Writing(seen.longest_gap_s, seen.failed)

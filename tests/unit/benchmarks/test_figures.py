@@ -62,13 +62,13 @@ def test_measure_needs_only_its_own_stages(name: str) -> None:
     assert figures.growth([name], own)[name]
 
 
-def test_membership_has_ratios_of_the_fastest_rounds_and_the_longest_gaps() -> None:
+def test_membership_has_ratios_of_the_medians_and_the_longest_gaps() -> None:
     seen = Membership(
-        pod_by_hand_s=(2.5, 2.0),
-        pod_s=(2.4, 2.6),
-        data_s=(5.0, 6.0),
-        grow_s=(7.0, 5.0),
-        shrink_s=(1.0, 3.0),
+        pod_by_hand_s=(2.5, 2.0, 1.0),
+        pod_s=(2.4, 2.6, 0.1),
+        data_s=(5.0, 4.0, 6.0),
+        grow_s=(5.0, 20.0, 4.0),
+        shrink_s=(1.0, 3.0, 0.5),
         leader_gap_by_hand_s=(1.4, 1.2),
         leader_gap_s=(1.3, 1.9),
         follower_gap_by_hand_s=(0.1, 0.15),
@@ -76,17 +76,18 @@ def test_membership_has_ratios_of_the_fastest_rounds_and_the_longest_gaps() -> N
     )
     found = figures.membership(seen)
     assert [found[f"{name}_ratio"] for name in ("pod", "data", "grow", "shrink")] == pytest.approx([1.2, 2.5, 2.5, 0.5])
+    assert [found[f"grow_s_{number}"] for number in (1, 2, 3)] == [5.0, 20.0, 4.0]
     assert found["leader_gap_s"] == 1.9
     assert found["follower_gap_by_hand_s"] == 0.15
 
 
-def test_upgrade_has_ratios_of_the_fastest_rounds_and_the_worst_client_effects() -> None:
+def test_upgrade_has_ratios_of_the_medians_and_the_worst_client_effects() -> None:
     seen = Upgrade(
-        pod_by_hand_s=(2.5, 2.0),
+        pod_by_hand_s=(2.5, 2.0, 1.0),
         follower_by_hand=(Writing(0.1, 1), Writing(0.2, 0)),
         leader_by_hand=(Writing(0.5, 3), Writing(0.3, 4)),
-        upgrade_s=(12.0, 14.0),
-        roll_s=(8.0, 7.0),
+        upgrade_s=(12.0, 14.0, 3.0),
+        roll_s=(8.0, 7.0, 1.0),
         upgrade=(Writing(0.4, 2), Writing(0.6, 1)),
     )
     found = figures.upgrade(seen)
@@ -95,3 +96,9 @@ def test_upgrade_has_ratios_of_the_fastest_rounds_and_the_worst_client_effects()
     assert (found["gap_s"], found["failed"]) == (0.6, 2)
     assert (found["follower_by_hand_gap_s"], found["leader_by_hand_gap_s"]) == (0.2, 0.5)
     assert found["by_hand_failed"] == 5
+
+
+def test_comparison_is_of_the_medians() -> None:
+    found = figures.compared(by_hand=(2.0, 1.0, 4.0), operator=(3.0, 9.0, 1.0))
+    assert found["ratio"] == pytest.approx(1.5)
+    assert found["operator_s_2"] == 9.0

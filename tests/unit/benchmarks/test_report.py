@@ -53,6 +53,11 @@ def test_missing_results_are_marked_as_not_measured() -> None:
     assert "benchmarks.svg" not in page
 
 
+def test_figure_has_the_values_of_all_rounds() -> None:
+    page = report.table(_results(ten_at_once=figures.compared((2.0, 1.0, 4.0), (3.0, 9.0, 1.0))))
+    assert "| Ten clusters at once | 3.00 s (3.00, 9.00, 1.00) |  |" in page
+
+
 def test_curves_are_sorted_and_missing_measures_have_no_panel() -> None:
     assert report.curve({"s_50": 9.0, "s_10": 3.0, "per_cluster_s_10": 0.3, "ratio": 1.0}, "s") == (
         (10, 3.0),
