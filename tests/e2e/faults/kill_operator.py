@@ -1,7 +1,8 @@
-"""Kill the operator when it reports a reason: python -m tests.e2e.faults.kill_operator NAMESPACE CLUSTER REASON …
+"""Kill the operator when it reports a reason: python -m tests.e2e.faults.kill_operator NAMESPACE CLUSTER FILE REASON …
 
-One REASON after the other: the next one comes from the operator that took over. All its processes are killed, and its
-pod is deleted. So is its lease, except the last time: waiting for it to expire need not be tested each time.
+FILE is written when it watches, so that the work of the operator can begin. One REASON after the other: the next one
+comes from the operator that took over. All its processes are killed, and its pod is deleted. So is its lease, except
+the last time: waiting for it to expire need not be tested each time.
 """
 
 from __future__ import annotations
@@ -11,38 +12,54 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube import config
+from ansible_collections.etcdops.etcd.plugins.module_utils.kube.manifest import Manifest
+from kubernetes.client import ApiClient, CustomObjectsApi
+from kubernetes.watch import Watch
+
 from sandbox import cluster as sandbox
-from sandbox import command
+from sandbox import command, layout
 from sandbox.errors import SandboxError
 from sandbox.run import say
 
-from ..checks.observed import api
 from ..fixtures.containers import first_process
 
-_TIMEOUT = 120.0
+_TIMEOUT = 120
 _WHERE = ("--namespace=etcdops-system",)
 
 
-def crash(namespace: str, name: str, reason: str) -> None:
+def crash(namespace: str, name: str, reason: str, watching: Path | None = None) -> None:
     """Wait for the reason in the status, and kill the operator."""
     pod, container = operator()
-    first = first_process(container)
-    kube, end = api(), time.monotonic() + _TIMEOUT
-    while True:
-        status = (kube.get("EtcdCluster", namespace, name) or {}).get("status", {})
-        progressing: dict[str, Any] = next((c for c in status.get("conditions", []) if c["type"] == "Progressing"), {})
-        if (progressing.get("status"), progressing.get("reason")) == ("True", reason):
-            break
-        if time.monotonic() > end:
-            raise SandboxError(
-                f"{reason} was not seen within {_TIMEOUT:.0f} s; status.message is {status.get('message')}"
-            )
-        time.sleep(0.01)
-    os.kill(first, signal.SIGKILL)  # ends all processes of its PID namespace
-    say(f"killed {pod} at {status['phase']}, {reason}: {progressing.get('message')}")
-    sandbox.kubectl("delete", "pod", *_WHERE, pod, "--grace-period=0", "--force")
+    first, message = first_process(container), ""
+    for status in _statuses(namespace, name):
+        if watching:
+            watching.touch()
+        message = status.get("message", "")
+        if _is_progressing(status, reason):
+            os.kill(first, signal.SIGKILL)  # ends all processes of its PID namespace
+            say(f"killed {pod} at {status['phase']}, {reason}: {message}")
+            sandbox.kubectl("delete", "pod", *_WHERE, pod, "--grace-period=0", "--force")
+            return
+    raise SandboxError(f"{reason} was not seen within {_TIMEOUT} s; status.message is {message}")
+
+
+def _statuses(namespace: str, name: str) -> Iterator[Manifest]:
+    """The status now, and each one that is written: some last for a moment only."""
+    os.environ["KUBECONFIG"] = str(layout.kubeconfig())
+    clusters = CustomObjectsApi(ApiClient(config.load())).list_namespaced_custom_object
+    kind = ("etcdops.dev", "v1beta1", namespace, "etcdclusters")
+    watch = Watch().stream(clusters, *kind, field_selector=f"metadata.name={name}", timeout_seconds=_TIMEOUT)
+    return (event["object"].get("status", {}) for event in watch)
+
+
+def _is_progressing(status: Manifest, reason: str) -> bool:
+    progressing: dict[str, Any] = next((c for c in status.get("conditions", []) if c["type"] == "Progressing"), {})
+    return (progressing.get("status"), progressing.get("reason")) == ("True", reason)
 
 
 def release() -> None:
@@ -63,9 +80,9 @@ def operator() -> tuple[str, str]:
 
 
 def main() -> None:
-    namespace, name, *reasons = sys.argv[1:]
+    namespace, name, watching, *reasons = sys.argv[1:]
     for number, reason in enumerate(reasons, 1):
-        crash(namespace, name, reason)
+        crash(namespace, name, reason, Path(watching))
         if number < len(reasons):
             release()
 
