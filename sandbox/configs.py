@@ -248,7 +248,7 @@ def corefile(host: Host) -> str:
 
 
 def cluster_objects(host: Host) -> dict[str, Any]:
-    """Objects that every sandbox has: storage classes, and the DNS Service for the control plane's CoreDNS."""
+    """Objects that every sandbox has: storage classes, rights of nodes, the Service of the control plane's CoreDNS."""
     dns_ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
     dns = {"namespace": "kube-system", "name": "kube-dns"}
     return {
@@ -258,6 +258,7 @@ def cluster_objects(host: Host) -> dict[str, Any]:
             storage_class("standard", expandable=True, default=True),
             storage_class("standard-fixed", expandable=False),
             storage_class("floating", expandable=False, floats=True),
+            _rights_of_nodes(),
             {
                 "apiVersion": "v1",
                 "kind": "Service",
@@ -273,6 +274,21 @@ def cluster_objects(host: Host) -> dict[str, Any]:
                 "ports": dns_ports,
             },
         ],
+    }
+
+
+def _rights_of_nodes() -> dict[str, Any]:
+    """What the node authorizer grants each kubelet for its own pods, for all pods.
+
+    A kubelet that is told of a pod may ask for its PVC before the authorizer knows of the pod. It is refused then, and
+    asks again 10 to 15 seconds later: in one of twenty first starts on this machine.
+    """
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "sandbox:nodes"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}],
     }
 
 

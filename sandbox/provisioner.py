@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -142,30 +143,35 @@ class Provisioner:
         path = folder_of(volume)
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o777)
-        try:
+        with _unless(409):
             self.api.create_persistent_volume(volume)
-        except client.ApiException as error:
-            if error.status != 409:
-                raise
-        print(f"created {path}", flush=True)
+            print(f"created {path}", flush=True)
 
     def expand(self, claim: dict[str, Any]) -> None:
-        try:
+        with _unless(404):
             volume = self.plain(self.api.read_persistent_volume(claim["spec"]["volumeName"]))
-        except client.ApiException as error:
-            if error.status == 404:
-                return
-            raise
-        if capacity := wanted_capacity(claim, volume):
-            self.api.patch_persistent_volume(volume["metadata"]["name"], {"spec": {"capacity": {"storage": capacity}}})
-            print(f"expanded {volume['metadata']['name']} to {capacity}", flush=True)
+            name, capacity = volume["metadata"]["name"], wanted_capacity(claim, volume)
+            if capacity:
+                self.api.patch_persistent_volume(name, {"spec": {"capacity": {"storage": capacity}}})
+                print(f"expanded {name} to {capacity}", flush=True)
 
     def see_volume(self, volume: dict[str, Any]) -> None:
         if not is_released(volume):
             return
         shutil.rmtree(folder_of(volume), ignore_errors=True)
-        self.api.delete_persistent_volume(volume["metadata"]["name"])
-        print(f"deleted {folder_of(volume)}", flush=True)
+        with _unless(404):
+            self.api.delete_persistent_volume(volume["metadata"]["name"])
+            print(f"deleted {folder_of(volume)}", flush=True)
+
+
+@contextmanager
+def _unless(status: int) -> Iterator[None]:
+    """Ignore this refusal: somebody was faster, or an event is older than what there is now."""
+    try:
+        yield
+    except client.ApiException as error:
+        if error.status != status:
+            raise
 
 
 def main() -> None:
