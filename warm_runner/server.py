@@ -18,8 +18,8 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -213,6 +213,11 @@ class Server:
                 os.close(fd)
 
     def _take(self, connection: socket.socket, request: Request, descriptors: list[int]) -> None:
+        # Ended in between, the client would not know that its command runs, and run it a second time.
+        with _signals_held_back():
+            self._start(connection, request, descriptors)
+
+    def _start(self, connection: socket.socket, request: Request, descriptors: list[int]) -> None:
         try:
             pid = _fork(lambda: self._run_in_fork(connection, request, descriptors))
         except OSError:  # no memory, too many processes: the client runs the command itself
@@ -261,7 +266,8 @@ class Server:
 
     def _start_tidying(self) -> None:
         try:
-            pid = _fork(self._tidy_in_fork)
+            with _signals_held_back():
+                pid = _fork(self._tidy_in_fork)
         except OSError:  # no memory, too many processes: the next time
             return
         pidfd = os.pidfd_open(pid)
@@ -305,20 +311,26 @@ class Server:
         os.close(pidfd)
 
 
-def _fork(child: Callable[[], NoReturn]) -> int:
-    """Fork; the child begins with its signals blocked, until it has handlers of its own.
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """For a fork and what belongs to it.
 
-    In the parent they are held back meanwhile: Python runs code of its libraries after a fork, and ignores an exception
-    there, such as that of our handler for SIGTERM.
+    Python runs code of its libraries after a fork, and ignores an exception there, such as that of our handler for
+    SIGTERM.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     try:
-        pid = os.fork()
-        if pid == 0:
-            child()
-        return pid
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
+
+
+def _fork(child: Callable[[], NoReturn]) -> int:
+    """Fork; the child begins with its signals blocked, until it has handlers of its own."""
+    pid = os.fork()
+    if pid == 0:
+        child()
+    return pid
 
 
 def _parse(data: bytes) -> Request:

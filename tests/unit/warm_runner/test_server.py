@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
+import socket
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from warm_runner import server
 
 from .warm import Warm, alive, wait_for
 
@@ -83,6 +91,34 @@ def test_sigterm_ends_a_server_and_its_runs(fresh: Fresh) -> None:
         client.communicate(timeout=10)
     assert not alive(pid)
     assert not runner.sockets()
+
+
+def test_sigterm_right_after_the_fork_waits_until_the_client_knows_that_its_command_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the client would run the command a second time."""
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    other.settimeout(5)
+    sick = object.__new__(server.Server)
+    sick._forks, sick._runs, sick._selector = 0, {}, selectors.PollSelector()
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        with subprocess.Popen(["sleep", "60"]) as command, one, other:
+
+            def fork(_: object) -> int:
+                os.kill(os.getpid(), signal.SIGTERM)
+                return command.pid
+
+            monkeypatch.setattr(server, "_fork", fork)
+            with pytest.raises(SystemExit):
+                sick._take(one, server.Request(0, 0, -1, [], b"/", [], {}), [])
+            assert other.recv(100) == b"taken"
+            (run,) = sick._runs.values()
+            assert run.pid == command.pid
+            os.close(run.pidfd)
+            command.kill()
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_one_server_for_each_configuration(fresh: Fresh, tmp_path: Path) -> None:
